@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/runtime/engine_config.h"
+#include "engine/runtime/engine_loop.h"
+#include "engine/runtime/memory_budget.h"
+
+namespace quire {
+
+// What was built and what was chosen, for the start message and GetModelInfo.
+struct EngineInfo {
+  std::string architecture;
+  int64_t num_parameters = 0;
+  int64_t num_layers = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_heads = 0;
+  int64_t num_kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t vocab_size = 0;
+  int64_t context_length = 0;  // the model's own
+  int64_t max_model_len = 0;   // accepted here
+  std::string weight_type;
+  std::string compute_type;
+  std::string compute_type_reason;  // "fastest of f32 (12.1 ms) and bf16 (8.0 ms) for a layer, measured at load"
+  std::string kv_cache_dtype;
+  int64_t num_threads = 0;
+  std::string num_threads_reason;  // "2 physical cores; affinity allows 2, no cgroup quota"
+};
+
+struct BuiltEngine {
+  EngineInfo info;
+  MemoryPlan memory;
+  std::unique_ptr<EngineLoop> loop;
+};
+
+// Loads the model and starts its engine. `text_layer_bytes` is what tokenizer and template take, for the memory sum.
+// `clock` must outlive the engine. Errors: INVALID_ARGUMENT (configuration or checkpoint; a budget that is too small,
+// with the sum and what would suffice), UNIMPLEMENTED (an architecture or tensor type by name).
+absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const EngineConfig& config,
+                                        int64_t text_layer_bytes, const Clock* clock);
+
+}  // namespace quire
