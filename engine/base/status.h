@@ -4,10 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
+#include "engine/base/strings.h"
 
 namespace quire {
 
@@ -18,7 +19,7 @@ absl::Status InvalidArgument(std::string_view field, std::string_view value, std
 template <typename Value>
   requires std::is_arithmetic_v<Value>
 absl::Status InvalidArgument(std::string_view field, Value value, std::string_view accepted) {
-  return InvalidArgument(field, std::string_view(absl::StrCat(value)), accepted);
+  return InvalidArgument(field, std::string_view(StrCat(value)), accepted);
 }
 
 // INVALID_ARGUMENT for a request that can never run here, whatever else ends: the message holds the

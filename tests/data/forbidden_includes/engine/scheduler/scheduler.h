@@ -1,0 +1,4 @@
+#pragma once
+
+#include "engine/base/ids.h"
+#include "engine/tensor/tensor_view.h"
