@@ -7,8 +7,8 @@
 
 namespace quire {
 
-// Owns zeroed bytes, 64-byte aligned; large buffers are page aligned and ask for huge pages. Movable, not copyable.
-// Pages are untouched until first use, so that the threads that use them first place them.
+// Owns zeroed bytes, page aligned; large buffers ask for huge pages. Movable, not copyable. Pages take no memory before
+// their first use, so that the threads that use them first place them.
 class Buffer {
  public:
   Buffer() = default;
@@ -22,6 +22,9 @@ class Buffer {
 
   std::byte* data() const { return data_; }
   int64_t size_bytes() const { return size_bytes_; }
+
+  // Makes all pages resident now, so that memory that was promised is there.
+  void Touch() const;
 
   template <typename T>
   T* as() const {

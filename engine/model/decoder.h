@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/model/forward_batch.h"
+#include "engine/model/kv_cache_storage.h"
+#include "engine/model/model_config.h"
+#include "engine/model/weights.h"
+#include "engine/model/workspace.h"
+#include "engine/ops/parallel.h"
+#include "engine/tensor/tensor_view.h"
+
+namespace quire {
+
+// A decoder-only transformer with its KV cache. One forward pass takes a ragged batch of prefill chunks and decodes in
+// one parallel region, and allocates nothing. Not thread-safe; the team is used by the calling thread.
+class Decoder {
+ public:
+  // `team` must outlive the decoder, and its scratch hold Workspace::ScratchBytesFor.
+  Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, DType compute_type,
+          int64_t num_blocks, ThreadTeam* team);
+
+  const ModelConfig& config() const { return config_; }
+  const KvCacheStorage& cache() const { return cache_; }
+
+  // Logits of the rows in batch.logits_indices, [num_logits_rows, vocab_size]; valid until the next call. The batch must
+  // be within the limits, its token ids within the vocabulary, its blocks within the cache.
+  MatrixView<float> Forward(const ForwardBatch& batch);
+
+ private:
+  void CheckBatch(const ForwardBatch& batch) const;
+  void ForwardOnWorker(Worker& worker, const ForwardBatch& batch);
+
+  ModelConfig config_;
+  ModelWeights weights_;
+  DecoderLimits limits_;
+  KvCacheStorage cache_;
+  Workspace workspace_;
+  ThreadTeam* team_;
+};
+
+}  // namespace quire

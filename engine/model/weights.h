@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/model/model_config.h"
+#include "engine/ops/packed_linear.h"
+#include "engine/ops/parallel.h"
+#include "engine/tensor/dtype.h"
+
+namespace quire {
+
+struct LayerWeights {
+  std::vector<float> attention_norm;  // [hidden_size]
+  PackedLinear qkv_proj;              // [q_size + 2 kv_size, hidden_size]: q, k, v
+  PackedLinear o_proj;                // [hidden_size, q_size]
+  std::vector<float> ffn_norm;        // [hidden_size]
+  PackedLinear gate_up_proj;          // [2 intermediate_size, hidden_size]: gate, up
+  PackedLinear down_proj;             // [hidden_size, intermediate_size]
+};
+
+struct ModelWeights {
+  std::vector<LayerWeights> layers;       // [num_layers]
+  std::vector<float> final_norm;          // [hidden_size]
+  PackedLinear lm_head;                   // [vocab_size, hidden_size]
+  std::optional<PackedLinear> embedding;  // [vocab_size, hidden_size]; none if lm_head is it
+
+  const PackedLinear& embedding_table() const { return embedding ? *embedding : lm_head; }
+};
+
+// What LoadWeights will hold; it follows from the shape and weight_type alone.
+int64_t WeightsBytesFor(const ModelConfig& config, DType weight_type);
+// Each worker's scratch that LoadWeights needs.
+int64_t LoadScratchBytesFor(const ModelConfig& config);
+
+// Reads every tensor once, packs it on the team's threads, and lets its mapped pages go. Calls
+// progress(done_bytes, total_bytes of the file's tensors) now and then on the calling thread. A tensor that is missing
+// or has another shape is named (InvalidArgument) before anything is packed.
+absl::StatusOr<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig& config, DType weight_type,
+                                         DType compute_type, ThreadTeam& team,
+                                         const std::function<void(int64_t, int64_t)>& progress);
+
+}  // namespace quire

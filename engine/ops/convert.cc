@@ -1,0 +1,75 @@
+#include "engine/ops/convert.h"
+
+#include "engine/base/check.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/ops/convert.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace quire::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out) {
+  const hn::ScalableTag<float> df;
+  const hn::Repartition<uint32_t, decltype(df)> du32;
+  const hn::Rebind<uint16_t, decltype(df)> du16;
+  auto* bits_out = reinterpret_cast<uint16_t*>(out);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(df));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto value = hn::LoadU(df, values + i);
+    const auto bits = hn::BitCast(du32, value);
+    const auto upper = hn::ShiftRight<16>(bits);
+    const auto is_odd = hn::And(upper, hn::Set(du32, 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(hn::Set(du32, 0x7fff), is_odd)));
+    const auto nan = hn::Or(upper, hn::Set(du32, 0x40));
+    const auto result = hn::IfThenElse(hn::RebindMask(du32, hn::IsNaN(value)), nan, rounded);
+    hn::StoreU(hn::TruncateTo(du16, result), du16, bits_out + i);
+  }
+  for (; i < count; ++i) out[i] = ToBFloat16(values[i]);
+}
+
+void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
+  const hn::ScalableTag<float> df;
+  const hn::Repartition<uint32_t, decltype(df)> du32;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(df));
+  const auto upper_half = hn::Set(du32, 0xffff0000U);
+  for (int64_t pair = 0; pair < rows / 2; ++pair) {
+    const auto* pairs = reinterpret_cast<const uint32_t*>(packed + pair * cols * 2);  // [cols], each (even, odd) row
+    float* even = out + 2 * pair * out_stride;
+    float* odd = even + out_stride;
+    int64_t col = 0;
+    for (; col + lanes <= cols; col += lanes) {
+      const auto both = hn::LoadU(du32, pairs + col);
+      hn::StoreU(hn::BitCast(df, hn::ShiftLeft<16>(both)), df, even + col);
+      hn::StoreU(hn::BitCast(df, hn::And(both, upper_half)), df, odd + col);
+    }
+    for (; col < cols; ++col) {
+      even[col] = ToFloat(packed[(pair * cols + col) * 2]);
+      odd[col] = ToFloat(packed[(pair * cols + col) * 2 + 1]);
+    }
+  }
+}
+
+}  // namespace quire::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace quire {
+
+HWY_EXPORT(ConvertToBFloat16);
+HWY_EXPORT(ExpandBFloat16Pairs);
+
+void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out) {
+  HWY_DYNAMIC_DISPATCH(ConvertToBFloat16)(values, count, out);
+}
+
+void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
+  QUIRE_DCHECK(rows % 2 == 0);
+  HWY_DYNAMIC_DISPATCH(ExpandBFloat16Pairs)(packed, rows, cols, out, out_stride);
+}
+
+}  // namespace quire
+#endif  // HWY_ONCE

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/tensor/dtype.h"
+
+namespace quire {
+
+// out[i] = values[i] rounded to nearest even, for i in [0, count).
+void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out);
+
+// Turns a bf16 matrix packed in pairs of rows, [rows / 2, cols, 2], into f32 rows with stride out_stride; rows is even.
+void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, float* out, int64_t out_stride);
+
+}  // namespace quire

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/tensor/buffer.h"
+
+namespace quire {
+
+class ThreadTeam;
+
+// One thread's handle inside a parallel region. Operations that take a Worker are called by every thread of the team
+// with the same arguments, split their work among them, and return on all of them together, when all of it is done.
+class Worker {
+ public:
+  Worker(ThreadTeam* team, int64_t index) : team_(team), index_(index) {}
+
+  int64_t index() const { return index_; }
+  int64_t num_threads() const;
+
+  // Calls body(begin, end) for chunks of [0, count) of at most `chunk` items, each claimed by whichever thread is free.
+  // Ends with a barrier.
+  template <typename Body>
+  void ForChunks(int64_t count, int64_t chunk, Body&& body);
+
+  // Chunks of a size that leaves every thread several to claim.
+  template <typename Body>
+  void For(int64_t count, Body&& body) {
+    constexpr int64_t kChunksPerThread = 4;
+    ForChunks(count, std::max<int64_t>(1, count / (num_threads() * kChunksPerThread)), std::forward<Body>(body));
+  }
+
+  // Returns when every thread of the team has come here.
+  void Barrier();
+
+  // This thread's own scratch memory, 64-byte aligned; contents last until another operation uses it.
+  std::span<std::byte> scratch() const;
+
+ private:
+  ThreadTeam* team_;
+  int64_t index_;
+};
+
+// quire's only threads for arithmetic: one OpenMP team that enters a parallel region together, the calling thread
+// among them. Inside a region the threads meet at a spinning barrier (a fraction of a microsecond, against several
+// for leaving and entering a region), which yields when it takes long, so that a busy neighbour is not fought.
+// One region at a time.
+class ThreadTeam {
+ public:
+  // `scratch_bytes` for each thread.
+  ThreadTeam(int64_t num_threads, int64_t scratch_bytes);
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int64_t num_threads() const { return num_threads_; }
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+
+  // Runs body(worker) on every thread; returns when all have returned. The body must not throw.
+  template <typename Body>
+  void Run(Body&& body) {
+    if (num_threads_ == 1) {  // no OpenMP at all, so that a thread sanitizer sees everything
+      Worker worker(this, 0);
+      body(worker);
+      return;
+    }
+    RunRegion([](void* context, Worker& worker) { (*static_cast<std::remove_reference_t<Body>*>(context))(worker); },
+              &body);
+  }
+
+ private:
+  friend class Worker;
+
+  void RunRegion(void (*call)(void*, Worker&), void* context);
+  void Barrier();
+
+  const int64_t num_threads_;
+  const int64_t scratch_bytes_;
+  std::vector<Buffer> scratch_;  // [num_threads]
+  alignas(64) std::atomic<int64_t> next_item_{0};
+  alignas(64) std::atomic<int64_t> num_arrived_{0};
+  alignas(64) std::atomic<uint64_t> barrier_round_{0};
+};
+
+inline int64_t Worker::num_threads() const { return team_->num_threads(); }
+inline void Worker::Barrier() { team_->Barrier(); }
+
+template <typename Body>
+void Worker::ForChunks(int64_t count, int64_t chunk, Body&& body) {
+  if (num_threads() == 1) {
+    for (int64_t begin = 0; begin < count; begin += chunk) body(begin, std::min(begin + chunk, count));
+    return;
+  }
+  while (true) {
+    const int64_t begin = team_->next_item_.fetch_add(chunk, std::memory_order_relaxed);
+    if (begin >= count) break;
+    body(begin, std::min(begin + chunk, count));
+  }
+  Barrier();  // which also sets next_item_ back
+}
+
+}  // namespace quire

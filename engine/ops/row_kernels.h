@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+namespace quire {
+
+// Vector code over one row, on the calling thread alone.
+
+// The sum of x[i]^2 over [0, count), in an order that depends on count and the processor's vector width only.
+float SumOfSquares(const float* x, int64_t count);
+
+// out[i] = x[i] * scale * weight[i].
+void ScaleByWeights(const float* x, float scale, const float* weight, int64_t count, float* out);
+
+// out[i] = gate[i] / (1 + exp(-gate[i])) * up[i].
+void SiluMulColumns(const float* gate, const float* up, int64_t count, float* out);
+
+}  // namespace quire

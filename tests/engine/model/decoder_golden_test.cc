@@ -1,0 +1,115 @@
+// The real model against logits of a float64 decoder over the same dequantized weights.
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/engine/model/decoder_harness.h"
+#include "tests/support/test_data.h"
+
+namespace quire::testing {
+namespace {
+
+struct GoldenBounds {
+  double logit;
+  double logprob;
+  double margin;  // greedy ids must agree up to the first recorded margin below it
+};
+
+nlohmann::json Goldens() {
+  std::ifstream file(RequireTestData("goldens/smollm2-135m-instruct-q4_1.json"));
+  return nlohmann::json::parse(file);
+}
+
+double LogSumExp(const std::vector<float>& logits) {
+  const double max = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - max);
+  return max + std::log(sum);
+}
+
+TokenId ArgMax(const std::vector<float>& logits) {
+  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+// Prompt and recorded answer in one pass: every row is compared, so that an early stop can't hide an error.
+void CheckTeacherForced(DecoderHarness& decoder, const nlohmann::json& golden, const GoldenBounds& bounds) {
+  auto tokens = golden["ids"].get<std::vector<TokenId>>();
+  const size_t num_prompt = tokens.size();
+  const auto greedy = golden["greedy"].get<std::vector<TokenId>>();
+  tokens.insert(tokens.end(), greedy.begin(), greedy.end() - 1);
+  decoder.Reset(0);
+  const auto logits = decoder.Forward({{0, tokens}});
+  REQUIRE(logits.size() == num_prompt + greedy.size() - 1);
+
+  double worst_logprob = 0;
+  const auto& prompt_logprobs = golden["prompt_logprobs"];
+  REQUIRE(prompt_logprobs.size() == num_prompt - 1);
+  for (size_t i = 0; i + 1 < num_prompt; ++i) {
+    const double logprob = logits[i][tokens[i + 1]] - LogSumExp(logits[i]);
+    worst_logprob = std::max(worst_logprob, std::abs(logprob - prompt_logprobs[i].get<double>()));
+  }
+  for (const auto& [token, recorded] : golden["top10"].get<std::vector<std::pair<TokenId, double>>>()) {
+    const auto& row = logits[num_prompt - 1];
+    worst_logprob = std::max(worst_logprob, std::abs(row[token] - LogSumExp(row) - recorded));
+  }
+  double worst_logit = 0;
+  REQUIRE(golden["steps_top5"].size() == greedy.size());
+  for (size_t step = 0; step < greedy.size(); ++step) {
+    for (const auto& [token, recorded] : golden["steps_top5"][step].get<std::vector<std::pair<TokenId, double>>>()) {
+      worst_logit = std::max(worst_logit, std::abs(logits[num_prompt - 1 + step][token] - recorded));
+    }
+  }
+  INFO("prompt " << golden["name"] << ": worst logit error " << worst_logit << ", worst log-prob error "
+                 << worst_logprob);
+  WARN("prompt " << golden["name"] << ": worst logit error " << worst_logit << ", worst log-prob error "
+                 << worst_logprob);
+  CHECK(worst_logit <= bounds.logit);
+  CHECK(worst_logprob <= bounds.logprob);
+}
+
+// Token by token through the cache, on its own output.
+void CheckFreeRunning(DecoderHarness& decoder, const nlohmann::json& golden, const GoldenBounds& bounds) {
+  const auto greedy = golden["greedy"].get<std::vector<TokenId>>();
+  const auto margins = golden["margins"].get<std::vector<double>>();
+  decoder.Reset(0);
+  auto logits = decoder.Forward({{0, golden["ids"].get<std::vector<TokenId>>()}}).back();
+  for (size_t step = 0; step < greedy.size() && margins[step] >= bounds.margin; ++step) {
+    INFO("prompt " << golden["name"] << ", step " << step << ", margin " << margins[step]);
+    REQUIRE(ArgMax(logits) == greedy[step]);
+    logits = decoder.Forward({{0, {greedy[step]}}}).back();
+  }
+}
+
+void CheckGoldens(const DecoderOptions& options, const GoldenBounds& bounds) {
+  const auto goldens = Goldens();
+  REQUIRE(goldens.size() == 7);
+  DecoderHarness decoder(RequireModel().string(), options);
+  for (const auto& golden : goldens) {
+    CheckTeacherForced(decoder, golden, bounds);
+    CheckFreeRunning(decoder, golden, bounds);
+  }
+}
+
+constexpr GoldenBounds kF32Bounds = {.logit = 1e-3, .logprob = 1e-3, .margin = 0.002};
+constexpr GoldenBounds kBf16Bounds = {.logit = 0.3, .logprob = 0.15, .margin = 0.25};
+
+}  // namespace
+
+TEST_CASE("f32 weights and cache reproduce the goldens", "[model]") { CheckGoldens({}, kF32Bounds); }
+
+TEST_CASE("bf16 weights and cache computed in f32 reproduce the goldens", "[model]") {
+  CheckGoldens({.weight_type = DType::kBF16, .kv_type = DType::kBF16}, kBf16Bounds);
+}
+
+TEST_CASE("bf16 weights and cache computed in bf16 reproduce the goldens", "[model]") {
+  if (!PackedLinear::Supports(DType::kBF16, DType::kBF16)) SKIP("this processor has no bf16 matmul kernels");
+  CheckGoldens({.weight_type = DType::kBF16, .compute_type = DType::kBF16, .kv_type = DType::kBF16}, kBf16Bounds);
+}
+
+}  // namespace quire::testing

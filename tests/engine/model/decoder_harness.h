@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/model/decoder.h"
+#include "engine/model/forward_batch.h"
+#include "engine/ops/parallel.h"
+
+namespace quire::testing {
+
+struct DecoderOptions {
+  DType weight_type = DType::kF32;
+  DType compute_type = DType::kF32;
+  DType kv_type = DType::kF32;
+  int64_t block_size = 16;
+  int64_t max_tokens = 512;
+  int64_t max_logits_rows = 512;
+  int64_t max_seq_len = 1024;
+  int64_t max_num_seqs = 8;
+  int64_t num_threads = 2;
+};
+
+// The next tokens of one sequence in a step.
+struct SequenceChunk {
+  int64_t seq = 0;  // in [0, max_num_seqs)
+  std::vector<TokenId> tokens;
+};
+
+// A decoder without an engine around it: each sequence owns blocks for max_seq_len tokens, in shuffled order, and its
+// length grows with each step.
+class DecoderHarness {
+ public:
+  DecoderHarness(const std::string& model_path, const DecoderOptions& options);
+
+  const ModelConfig& config() const { return config_; }
+
+  // One forward pass over the chunks; logits of every row, [num_tokens, vocab_size].
+  std::vector<std::vector<float>> Forward(const std::vector<SequenceChunk>& chunks);
+
+  // Forgets a sequence's tokens; its blocks keep their bytes.
+  void Reset(int64_t seq) { seq_lens_[seq] = 0; }
+
+ private:
+  ForwardBatch MakeBatch(const std::vector<SequenceChunk>& chunks);
+
+  DecoderOptions options_;
+  ModelConfig config_;
+  std::unique_ptr<ThreadTeam> team_;
+  std::unique_ptr<Decoder> decoder_;
+  int64_t blocks_per_seq_;
+  std::vector<std::vector<BlockId>> block_tables_;  // [max_num_seqs, blocks_per_seq]
+  std::vector<int64_t> seq_lens_;                   // [max_num_seqs]
+};
+
+}  // namespace quire::testing

@@ -1,0 +1,136 @@
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "engine/ops/activation.h"
+#include "engine/ops/convert.h"
+#include "engine/ops/rms_norm.h"
+#include "engine/ops/rope.h"
+#include "engine/ops/silu_mul.h"
+
+namespace quire::testing {
+namespace {
+
+std::vector<float> RandomValues(int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("RMSNorm equals the formula at every width", "[ops]") {
+  ThreadTeam team(2, 0);
+  constexpr float kEpsilon = 1e-5F;
+  for (const int64_t width : {1, 3, 16, 17, 576}) {
+    constexpr int64_t kRows = 5;
+    const std::vector<float> x = RandomValues(kRows * width, width);
+    const std::vector<float> weight = RandomValues(width, 7);
+    const Activation out(kRows, width, DType::kF32);
+    team.Run([&](Worker& worker) { RmsNorm(worker, {x.data(), kRows, width}, weight.data(), kEpsilon, out); });
+    for (int64_t row = 0; row < kRows; ++row) {
+      double mean_square = 0;
+      for (int64_t i = 0; i < width; ++i) mean_square += std::pow(x[row * width + i], 2) / static_cast<double>(width);
+      for (int64_t i = 0; i < width; ++i) {
+        const double expected = x[row * width + i] / std::sqrt(mean_square + kEpsilon) * weight[i];
+        CHECK(std::abs(out.f32(kRows).row(row)[i] - expected) <= 1e-5 * (1 + std::abs(expected)));
+      }
+    }
+  }
+}
+
+TEST_CASE("RMSNorm of chosen rows equals the same rows of all", "[ops]") {
+  ThreadTeam team(1, 0);
+  constexpr int64_t kWidth = 33;
+  const std::vector<float> x = RandomValues(6 * kWidth, 1);
+  const std::vector<float> weight = RandomValues(kWidth, 2);
+  const Activation all(6, kWidth, DType::kF32);
+  const Activation some(2, kWidth, DType::kF32);
+  const std::vector<int64_t> rows = {1, 4};
+  team.Run([&](Worker& worker) {
+    RmsNorm(worker, {x.data(), 6, kWidth}, weight.data(), 1e-5F, all);
+    RmsNormRows(worker, {x.data(), 6, kWidth}, rows, weight.data(), 1e-5F, some);
+  });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (int64_t c = 0; c < kWidth; ++c) CHECK(some.f32(2).row(i)[c] == all.f32(6).row(rows[i])[c]);
+  }
+}
+
+TEST_CASE("SiLU times up equals the formula, also for large inputs", "[ops]") {
+  ThreadTeam team(2, 0);
+  for (const int64_t width : {1, 15, 600}) {
+    std::vector<float> gate_up = RandomValues(2 * width, width);
+    gate_up[0] = -200.0F;
+    if (width > 2) gate_up[1] = 200.0F;
+    const Activation out(1, width, DType::kF32);
+    team.Run([&](Worker& worker) { SiluMul(worker, {gate_up.data(), 1, 2 * width}, out); });
+    for (int64_t i = 0; i < width; ++i) {
+      const double gate = gate_up[i];
+      const double expected = gate / (1 + std::exp(-gate)) * gate_up[width + i];
+      CHECK(std::abs(out.f32(1).row(0)[i] - expected) <= 1e-5 * (1 + std::abs(expected)));
+    }
+  }
+}
+
+TEST_CASE("RoPE rotates pairs by position times frequency", "[ops]") {
+  constexpr int64_t kDim = 8;
+  ThreadTeam team(1, 0);
+  const std::vector<int64_t> positions = {0, 1, 5000};
+  const std::vector<float> head = RandomValues(kDim + 2, 4);  // two elements past rotary_dim
+  for (const RopeStyle style : {RopeStyle::kAdjacentPairs, RopeStyle::kHalves}) {
+    Rope rope({.rotary_dim = kDim, .theta = 10000.0, .style = style, .frequency_factors = {1, 1, 2, 4}}, 3);
+    team.Run([&](Worker& worker) { rope.SetPositions(worker, positions); });
+    for (size_t token = 0; token < positions.size(); ++token) {
+      std::vector<float> rotated = head;
+      rope.Rotate(static_cast<int64_t>(token), rotated.data());
+      for (int64_t i = 0; i < kDim / 2; ++i) {
+        const int64_t first = style == RopeStyle::kAdjacentPairs ? 2 * i : i;
+        const int64_t second = style == RopeStyle::kAdjacentPairs ? 2 * i + 1 : i + kDim / 2;
+        const double factor = i == 2 ? 2 : i == 3 ? 4 : 1;
+        const double angle = static_cast<double>(positions[token]) * std::pow(10000.0, -2.0 * i / kDim) / factor;
+        CHECK(std::abs(rotated[first] - (head[first] * std::cos(angle) - head[second] * std::sin(angle))) <= 1e-5);
+        CHECK(std::abs(rotated[second] - (head[first] * std::sin(angle) + head[second] * std::cos(angle))) <= 1e-5);
+      }
+      CHECK(rotated[kDim] == head[kDim]);
+      CHECK(rotated[kDim + 1] == head[kDim + 1]);
+    }
+  }
+}
+
+TEST_CASE("bf16 conversion of rows equals that of numbers", "[ops]") {
+  std::vector<float> values = RandomValues(67, 1);
+  values[3] = std::numeric_limits<float>::quiet_NaN();
+  values[20] = std::numeric_limits<float>::infinity();
+  values[21] = -0.0F;
+  values[40] = 3.4e38F;  // rounds up to infinity
+  std::vector<BFloat16> out(values.size());
+  ConvertToBFloat16(values.data(), static_cast<int64_t>(values.size()), out.data());
+  for (size_t i = 0; i < values.size(); ++i) CHECK(out[i].bits == ToBFloat16(values[i]).bits);
+}
+
+TEST_CASE("a parallel loop visits each item once and ends together", "[ops]") {
+  ThreadTeam team(2, 64);
+  constexpr int64_t kItems = 1000;
+  std::vector<std::atomic<int>> visits(kItems);
+  std::atomic<bool> saw_all{true};
+  team.Run([&](Worker& worker) {
+    for (int round = 1; round <= 50; ++round) {
+      worker.ForChunks(kItems, 7, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++visits[i];
+      });
+      for (const auto& count : visits) {
+        if (count < round) saw_all = false;
+      }
+      worker.Barrier();
+    }
+  });
+  CHECK(saw_all);
+  for (const auto& count : visits) CHECK(count == 50);
+}
+
+}  // namespace quire::testing
