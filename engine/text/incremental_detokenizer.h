@@ -11,10 +11,11 @@ namespace quire {
 
 // Turns one request's output tokens into text as they come. What it gives out is always whole UTF-8 characters,
 // and never the beginning of a stop string that may still complete. Concatenated, the pieces equal the text of the
-// whole. Not thread-safe; belongs to one request.
+// whole, however it is cut into tokens: of several stop strings, the one whose end comes first counts. Special tokens
+// add nothing. Not thread-safe; belongs to one request.
 class IncrementalDetokenizer {
  public:
-  // `tokenizer` must outlive it.
+  // `tokenizer` must outlive it. Empty stop strings are ignored.
   IncrementalDetokenizer(const Tokenizer* tokenizer, std::vector<std::string> stop_strings);
 
   // Takes the next token and returns the text that is now certain (often empty). After a stop string was found
@@ -28,11 +29,13 @@ class IncrementalDetokenizer {
   std::string Flush();
 
  private:
-  std::string TakeCertain();
+  // Moves what is whole in bytes_ to text_, looks there for a stop string, and takes out what is certain.
+  std::string TakeCertain(bool is_last);
 
   const Tokenizer* tokenizer_;
   std::vector<std::string> stop_strings_;
-  std::string pending_;  // bytes not given out yet
+  std::string bytes_;  // the beginning of a character whose end has not come
+  std::string text_;   // whole characters not given out yet: a stop string may begin here
   bool stopped_ = false;
 };
 

@@ -26,17 +26,19 @@ class Tokenizer {
   // Bytes of the longest token: a prompt of n bytes has at least n / max_token_bytes tokens.
   virtual int64_t max_token_bytes() const = 0;
 
-  // Token ids of UTF-8 `text` (InvalidArgument if it is not valid UTF-8). `parse_special`: a special token's text
-  // becomes its id, as templates need; otherwise it is ordinary text. `add_bos`: begins with the BOS token if the
-  // checkpoint asks for one.
+  // Token ids of UTF-8 `text` (InvalidArgument if it is not valid UTF-8). `parse_special`: a control token's text
+  // becomes its id, as templates need; otherwise it is ordinary text. User-defined tokens, which are no control
+  // tokens but words that the vocabulary keeps whole, are always found. `add_bos`: begins with the BOS token if the
+  // checkpoint asks for one. Time is linear in the text; a word longer than 64 KiB is cut, which may change its ids.
   virtual absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool parse_special,
                                                       bool add_bos) const = 0;
 
-  // The text of `ids`; invalid UTF-8 in it is replaced by U+FFFD. Special tokens are left out unless asked for.
+  // The text of `ids`; invalid UTF-8 in it is replaced by U+FFFD. Special tokens are left out unless asked for. The
+  // space that sentence pieces put before a text is taken off.
   // InvalidArgument for an id outside the vocabulary.
   virtual absl::StatusOr<std::string> Decode(std::span<const TokenId> ids, bool with_special) const = 0;
 
-  // The bytes that a token adds to the output, as they are (a token may hold half a character).
+  // The bytes that a token stands for, as they are (a token may hold half a character); a special token's own name.
   // `id` must be in the vocabulary.
   virtual std::string TokenBytes(TokenId id) const = 0;
   virtual bool IsSpecial(TokenId id) const = 0;

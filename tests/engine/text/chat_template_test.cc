@@ -1,0 +1,130 @@
+#include "engine/text/chat_template.h"
+
+#include <fstream>
+#include <set>
+
+#include "catch2/catch_test_macros.hpp"
+#include "catch2/generators/catch_generators.hpp"
+#include "nlohmann/json.hpp"
+#include "tests/support/test_data.h"
+
+namespace quire {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int64_t kJanuary15 = 1768435200;  // 2026-01-15 00:00:00 UTC
+
+absl::StatusOr<std::string> RenderText(const std::string& source, const std::string& context_json = "{}") {
+  auto created = ChatTemplate::Create(source, "<s>", "</s>");
+  if (!created.ok()) return created.status();
+  return (*created)->RenderJson(context_json, kJanuary15);
+}
+
+bool Mentions(const absl::Status& status, std::string_view text) {
+  return std::string(status.message()).find(text) != std::string::npos;
+}
+
+TEST_CASE("templates of eight families render as Jinja2 does") {
+  int num_cases = 0;
+  for (const char* family : {"llama-3.1", "llama-3.2", "mistral-nemo", "phi-3.5", "qwen2.5", "qwen3", "smollm2",
+                             "smollm3"}) {
+    std::ifstream file(testing::RepositoryData("chat_templates/" + std::string(family) + ".json"));
+    const OrderedJson fixture = OrderedJson::parse(file);
+    const auto created = ChatTemplate::Create(fixture["template"], fixture["bos_token"], fixture["eos_token"]);
+    REQUIRE(created.ok());
+    for (const OrderedJson& each : fixture["cases"]) {
+      INFO(family << " " << each["name"] << " " << num_cases);
+      const auto text = (*created)->RenderJson(each["input"].dump(), kJanuary15);
+      if (each.contains("error")) {
+        REQUIRE(text.status().code() == absl::StatusCode::kInvalidArgument);
+        CHECK(Mentions(text.status(), each["error"].get<std::string>()));
+      } else {
+        INFO(text.status().ToString());
+        REQUIRE(text.ok());
+        CHECK(*text == each["expected"].get<std::string>());
+      }
+      ++num_cases;
+    }
+  }
+  CHECK(num_cases == 96);
+}
+
+TEST_CASE("messages reach the template with the model's own marks") {
+  const auto created = ChatTemplate::Create(
+      "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m['content'] }}{{ eos_token }}\n"
+      "{% endfor %}\n"
+      "{% if add_generation_prompt %}[assistant]{% endif %}",
+      "<s>", "</s>");
+  REQUIRE(created.ok());
+  const ChatMessage messages[] = {{"system", "{{ 1 }} \xF0\x9F\x98\x80"}, {"user", "\"a\"\n"}};
+  const auto text = (*created)->Render(messages, true);
+  REQUIRE(text.ok());
+  CHECK(*text == "<s>[system]{{ 1 }} \xF0\x9F\x98\x80</s>\n[user]\"a\"\n</s>\n[assistant]");
+  CHECK(*(*created)->Render({}, false) == "<s>");
+}
+
+TEST_CASE("broken UTF-8 in a message is refused by its place") {
+  const auto created = ChatTemplate::Create("{{ messages }}", "", "");
+  REQUIRE(created.ok());
+  const ChatMessage messages[] = {{"user", "ok"}, {"user", "a\xFF"}};
+  const auto text = (*created)->Render(messages, false);
+  REQUIRE(text.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(Mentions(text.status(), "messages[1].content"));
+}
+
+TEST_CASE("values are printed and dumped as Python does") {
+  const std::string context = R"({"v": {"b": [1, 2.0, true, null, "x'y", "<é>"], "a": {}}, "t": true, "f": 1e20})";
+  CHECK(*RenderText("{{ v | tojson }}", context) ==
+        R"({"b": [1, 2.0, true, null, "x'y", "<é>"], "a": {}})");
+  CHECK(*RenderText("{{ v | tojson(indent=2) }}", R"({"v": {"a": [1, {}], "b": []}})") ==
+        "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}");
+  CHECK(*RenderText("{{ v | tojson(sort_keys=true, ensure_ascii=true) }}", R"({"v": {"b": "é😀", "a": 1}})") ==
+        R"({"a": 1, "b": "\u00e9\ud83d\ude00"})");
+  CHECK(*RenderText("{{ v | tojson(separators=(',', ':')) }}", R"({"v": {"b": [1, 2]}})") == R"({"b":[1,2]})");
+  CHECK(*RenderText("{{ v }}", context) == R"({'b': [1, 2.0, True, None, "x'y", '<é>'], 'a': {}})");
+  CHECK(*RenderText("{{ t }} {{ f }} {{ none }} {{ missing }}{{ 1e-7 }}", context) == "True 1e+20 None 1e-07");
+}
+
+TEST_CASE("functions and statements that templates rely on") {
+  CHECK(*RenderText("{{ strftime_now('%d %b %Y') }}") == "15 Jan 2026");
+  CHECK(*RenderText("{% macro today() %}{{ strftime_now('%A') }}{% endmacro %}{{ today() }}") == "Thursday");
+  CHECK(*RenderText("{% for i in range(9) %}{% if i == 1 %}{% continue %}{% endif %}"
+                    "{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}") == "02");
+  CHECK(*RenderText("{{ ' a '.strip() }}{{ 'x,y'.split(',')[1] }}{{ {'k': 1}.get('k') }}") == "ay1");
+  CHECK(*RenderText("  {% if true %}\nx\n  {% endif %}\ny") == "x\ny");
+}
+
+TEST_CASE("a template that raises says what") {
+  const auto text = RenderText("{{ raise_exception('roles must alternate') }}");
+  REQUIRE(text.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(Mentions(text.status(), "roles must alternate"));
+}
+
+TEST_CASE("a template that can't be parsed is refused with its line") {
+  const auto created = ChatTemplate::Create("a\n{% if %}", "", "");
+  REQUIRE(created.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(Mentions(created.status(), "chat_template:2"));
+  CHECK_FALSE(ChatTemplate::Create(std::string(2 << 20, 'a'), "", "").ok());
+  CHECK_FALSE(ChatTemplate::Create("\xFF", "", "").ok());
+}
+
+TEST_CASE("templates without end are ended") {
+  const std::string loops =
+      "{% for a in range(10000) %}{% for b in range(10000) %}{% set x = a * b %}{% endfor %}{% endfor %}";
+  CHECK(Mentions(RenderText(loops).status(), "fuel"));
+  CHECK(Mentions(RenderText("{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}").status(), "recursion"));
+  const std::string deep = std::string(100000, '(') + "1" + std::string(100000, ')');
+  CHECK(RenderText("{{ " + deep + " }}").status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("contexts that are no JSON object are refused") {
+  for (const std::string context : {"", "[1]", "{", "3", "{\"a\": \"\xFF\"}"}) {
+    CHECK(RenderText("x", context).status().code() == absl::StatusCode::kInvalidArgument);
+  }
+  const std::string deep = "{\"a\": " + std::string(100000, '[') + std::string(100000, ']') + "}";
+  CHECK(RenderText("x", deep).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace quire
