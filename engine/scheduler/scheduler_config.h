@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace quire {
+
+struct SchedulerConfig {
+  int64_t max_num_batched_tokens = 512;  // computed in a step, over all requests; >= 1
+  int64_t max_num_seqs = 64;             // running at once; >= 1
+  int64_t max_model_len = 0;             // prompt and output of a request, in tokens; >= 2
+  // Rows of logits of a step; >= max_num_seqs, so that all may decode at once. A prefill chunk that wants prompt
+  // log-probabilities is shortened to fit.
+  int64_t max_num_logits_rows = 64;
+
+  // INVALID_ARGUMENT names the field, the value and the accepted range.
+  absl::Status Validate() const;
+};
+
+}  // namespace quire

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/ids.h"
+#include "engine/kv_cache/kv_cache_snapshot.h"
+#include "engine/scheduler/request_status.h"
+#include "engine/scheduler/scheduler_config.h"
+
+namespace quire {
+
+// A copy of the scheduler's bookkeeping between two of its calls, for validation.
+struct SchedulerSnapshot {
+  struct QueuedRequest {
+    RequestId id{};
+    RequestStatus status = RequestStatus::kWaiting;
+    int64_t num_tokens = 0;
+    int64_t num_prompt_tokens = 0;
+    int64_t num_computed_tokens = 0;
+    int64_t num_prompt_logprobs_sent = 0;
+    int64_t max_tokens = 0;
+  };
+
+  SchedulerConfig config;
+  std::vector<RequestId> owned;        // every request, in no order
+  std::vector<QueuedRequest> running;  // oldest first
+  std::vector<QueuedRequest> waiting;  // next first
+  KvCacheSnapshot cache;
+};
+
+// Every violation of what must always hold, a sentence each; empty if all is well:
+// - each owned request is in exactly one queue, once, with a status of that queue;
+// - at most max_num_seqs run;
+// - num_computed_tokens < num_tokens <= prompt + max_tokens;
+// - running requests own blocks for their computed tokens, waiting ones own none and have computed none;
+// - the cache holds tables of running requests only, and its own invariants hold.
+// A request whose output is complete may stand with its last token until it is removed.
+std::vector<std::string> FindSchedulerViolations(const SchedulerSnapshot& snapshot);
+
+}  // namespace quire
