@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
@@ -40,10 +41,12 @@ struct BuiltEngine {
   std::unique_ptr<EngineLoop> loop;
 };
 
-// Loads the model and starts its engine. `text_layer_bytes` is what tokenizer and template take, for the memory sum.
+// Loads the model and starts its engine. `text_layer_bytes` is what tokenizer and template take, for the memory sum;
+// `end_of_generation_ids` are the tokens that end an answer.
 // `clock` must outlive the engine. Errors: INVALID_ARGUMENT (configuration or checkpoint; a budget that is too small,
 // with the sum and what would suffice), UNIMPLEMENTED (an architecture or tensor type by name).
 absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const EngineConfig& config,
-                                        int64_t text_layer_bytes, const Clock* clock);
+                                        int64_t text_layer_bytes, std::vector<TokenId> end_of_generation_ids,
+                                        const Clock* clock);
 
 }  // namespace quire

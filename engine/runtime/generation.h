@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/generation_types.h"
 #include "engine/base/ids.h"
+#include "engine/base/token_constraint.h"
 #include "engine/base/token_sink.h"
 
 namespace quire {
@@ -19,6 +20,7 @@ struct GenerationRequest {
   std::string tenant = "default";
   std::vector<TokenId> prompt_token_ids;  // at least one
   SamplingParams sampling;
+  std::shared_ptr<TokenConstraint> constraint;  // null: any token; called from the engine's thread
   std::optional<TimePoint> deadline;
   TimePoint arrival_time;
   std::shared_ptr<TokenSink> sink;

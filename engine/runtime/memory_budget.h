@@ -41,6 +41,9 @@ struct MemoryPlan {
   int64_t num_blocks = 0;
   int64_t max_model_len = 0;    // tokens
 
+  // What the budget holds beyond the sum: less than a block, or more with a pool set by hand.
+  int64_t unused_bytes() const;
+
   // A table with a line per item, for the start message and for errors.
   std::string ToTable() const;
 };

@@ -1,0 +1,15 @@
+#include "engine/runtime/cpu_model_runner.h"
+
+#include <utility>
+
+namespace quire {
+
+CpuModelRunner::CpuModelRunner(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Decoder> decoder,
+                               const ForwardBatchLimits& limits)
+    : team_(std::move(team)), decoder_(std::move(decoder)), builder_(limits) {}
+
+absl::StatusOr<MatrixView<float>> CpuModelRunner::Execute(const StepPlan& plan) {
+  return decoder_->Forward(builder_.Build(plan));
+}
+
+}  // namespace quire

@@ -1,0 +1,283 @@
+#include "engine/runtime/engine.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "engine/base/check.h"
+#include "engine/base/log.h"
+#include "engine/base/status.h"
+#include "engine/base/strings.h"
+#include "engine/sampling/logprobs.h"
+#include "engine/sampling/rng.h"
+#include "engine/scheduler/scheduler_invariants.h"
+
+namespace quire {
+namespace {
+
+constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
+
+bool Contains(const std::vector<TokenId>& tokens, TokenId token) {
+  return std::ranges::find(tokens, token) != tokens.end();
+}
+
+std::unique_ptr<Request> MakeRequest(RequestId id, GenerationRequest&& request, const EngineLimits& limits) {
+  auto made = std::make_unique<Request>();
+  made->id = id;
+  made->max_tokens = ResolveMaxTokens(request, limits);
+  made->label = std::move(request.label);
+  made->tenant = std::move(request.tenant);
+  made->token_ids = std::move(request.prompt_token_ids);
+  made->num_prompt_tokens = made->num_tokens();
+  made->sampling = std::move(request.sampling);
+  made->deadline = request.deadline;
+  made->arrival_time = request.arrival_time;
+  made->sink = std::move(request.sink);
+  return made;
+}
+
+GenerationResult MakeResult(const Request& request, const absl::Status& status, FinishReason reason, TimePoint now) {
+  const auto since_arrival = [&](const std::optional<TimePoint>& time) {
+    return time ? ToSeconds(*time - request.arrival_time) : 0.0;
+  };
+  GenerationResult result;
+  result.status = status;
+  result.finish_reason = reason;
+  result.num_prompt_tokens = request.num_prompt_tokens;
+  result.num_output_tokens = request.num_output_tokens();
+  result.num_preemptions = request.num_preemptions;
+  // One that was never scheduled has been in the queue until now.
+  result.timings.queue_seconds = since_arrival(request.first_scheduled_time.value_or(now));
+  result.timings.time_to_first_token_seconds = since_arrival(request.first_token_time);
+  result.timings.total_seconds = since_arrival(now);
+  return result;
+}
+
+// Labels and tenants come from callers: escaped, so that none can write a line of its own. Never any text.
+void LogEnd(const Request& request, const GenerationResult& result) {
+  const std::string reason = result.status.ok() ? std::string(ToString(result.finish_reason))
+                                                : absl::StatusCodeToString(result.status.code());
+  log::Info(
+      "request {} tenant {}: {} prompt + {} output tokens, queue {:.3f} s, first token {:.3f} s, total {:.3f} s, "
+      "{} preemptions, {}",
+      absl::Utf8SafeCEscape(request.label), absl::Utf8SafeCEscape(request.tenant), result.num_prompt_tokens,
+      result.num_output_tokens, result.timings.queue_seconds, result.timings.time_to_first_token_seconds,
+      result.timings.total_seconds, result.num_preemptions, reason);
+}
+
+}  // namespace
+
+Engine::Engine(EngineDependencies dependencies)
+    : clock_(dependencies.clock),
+      kv_cache_(std::move(dependencies.kv_cache)),
+      scheduler_(std::move(dependencies.scheduler)),
+      model_runner_(std::move(dependencies.model_runner)),
+      limits_{.vocab_size = model_runner_->vocab_size(),
+              .max_model_len = dependencies.max_model_len,
+              .num_blocks = kv_cache_->num_blocks(),
+              .block_size = kv_cache_->block_size(),
+              .bytes_per_block = dependencies.bytes_per_block},
+      end_of_generation_ids_(std::move(dependencies.end_of_generation_ids)),
+      seed_(dependencies.seed),
+      sampling_scratch_(limits_.vocab_size) {}
+
+Engine::~Engine() { CancelAll(absl::UnavailableError("the engine is stopping")); }
+
+void Engine::AddRequest(RequestId id, GenerationRequest request) {
+  const uint64_t seed = request.sampling.seed.value_or(RandomBits(seed_, static_cast<uint64_t>(id)));
+  sampling_states_.emplace(
+      id, SamplingState{Sampler(request.sampling, seed, limits_.vocab_size), std::move(request.constraint)});
+  std::unique_ptr<Request> made = MakeRequest(id, std::move(request), limits_);
+  const std::shared_ptr<TokenSink> sink = made->sink;
+  const absl::Status added = scheduler_->AddRequest(std::move(made));
+  if (added.ok()) return;
+  // Validation and scheduler disagree about what fits: still an answer, not a lost request.
+  log::Error("a validated request was refused: {}", std::string(added.message()));
+  sampling_states_.erase(id);
+  ++num_finished_requests_;
+  GenerationResult result;
+  result.status = added;
+  sink->OnFinish(result);
+}
+
+void Engine::Cancel(RequestId id, const absl::Status& status) {
+  QUIRE_CHECK(!status.ok());
+  End(id, status, FinishReason::kUnspecified, kAllTokens);
+}
+
+void Engine::CancelAll(const absl::Status& status) {
+  std::vector<RequestId> ids;
+  for (const Request* request : scheduler_->Requests()) ids.push_back(request->id);
+  for (const RequestId id : ids) Cancel(id, status);
+}
+
+void Engine::Finish(RequestId id, FinishReason reason, int64_t num_output_tokens) {
+  QUIRE_CHECK(reason != FinishReason::kUnspecified);
+  End(id, absl::OkStatus(), reason, num_output_tokens);
+}
+
+StepOutcome Engine::Step() {
+  ExpireDeadlines();
+  scheduler_->Schedule(&plan_);
+  if (plan_.empty()) {
+    // Nothing would ever change that: an answer, not a thread that spins.
+    if (HasWork()) CancelAll(absl::InternalError("the scheduler finds nothing to compute"));
+    return StepOutcome::kIdle;
+  }
+  ++num_steps_;
+  const absl::StatusOr<MatrixView<float>> logits = model_runner_->Execute(plan_);
+  if (logits.ok()) {
+    SampleAll(*logits);
+    scheduler_->Update(plan_, sampled_);
+    EmitAll();
+  } else {
+    FailStep(logits.status());
+  }
+#ifndef NDEBUG
+  QUIRE_CHECK(CheckInvariants().empty());
+#endif
+  return logits.ok() ? StepOutcome::kRan : StepOutcome::kFailed;
+}
+
+void Engine::ExpireDeadlines() {
+  expired_.clear();
+  scheduler_->CollectExpired(clock_->Now(), &expired_);
+  for (const RequestId id : expired_) {
+    Cancel(id, absl::DeadlineExceededError("the request's deadline passed before it was complete"));
+  }
+}
+
+void Engine::FailStep(const absl::Status& status) {
+  ++num_failed_steps_;
+  log::Error("a step over {} requests and {} tokens failed: {}", plan_.requests.size(), plan_.num_tokens,
+             status.ToString());
+  const absl::Status internal = absl::InternalError(StrCat("the step failed: ", std::string(status.message())));
+  for (const ScheduledRequest& scheduled : plan_.requests) Cancel(scheduled.request_id, internal);
+}
+
+void Engine::SampleAll(MatrixView<float> logits) {
+  QUIRE_CHECK_EQ(logits.rows, plan_.num_logits_rows);
+  QUIRE_CHECK_EQ(logits.cols, limits_.vocab_size);
+  results_.clear();
+  sampled_.clear();
+  int64_t first_row = 0;
+  for (const ScheduledRequest& scheduled : plan_.requests) {
+    const int64_t end_row = first_row + scheduled.num_logits_rows();
+    StepResult result;
+    const absl::Status status = SampleRequest(scheduled, logits.row_range(first_row, end_row), &result);
+    first_row = end_row;
+    // The scheduler passes over the tokens of a request that has been removed.
+    if (scheduled.samples_token) sampled_.push_back(result.token.token_id);
+    if (status.ok()) {
+      results_.push_back(std::move(result));
+    } else {
+      Cancel(scheduled.request_id, status);
+    }
+  }
+}
+
+absl::Status Engine::SampleRequest(const ScheduledRequest& scheduled, MatrixView<float> rows, StepResult* result) {
+  const Request& request = *scheduler_->Find(scheduled.request_id);
+  result->request_id = scheduled.request_id;
+  num_prompt_tokens_ += std::max<int64_t>(
+      0, std::min(request.num_prompt_tokens - scheduled.first_position, scheduled.num_scheduled_tokens()));
+  QUIRE_RETURN_IF_ERROR(CollectPromptLogprobs(request, scheduled, rows, result));
+  if (!scheduled.samples_token) return absl::OkStatus();
+  SamplingState& state = sampling_states_.at(scheduled.request_id);
+  const std::span<const float> logits = rows.row(rows.rows - 1);
+  QUIRE_ASSIGN_OR_RETURN(result->token.token_id,
+                         state.sampler.Sample(logits, request.token_ids, request.num_output_tokens(),
+                                              state.constraint.get(), &sampling_scratch_));
+  if (request.sampling.num_logprobs) {
+    QUIRE_ASSIGN_OR_RETURN(result->token.logprobs,
+                           ComputeLogprobs(logits, result->token.token_id, *request.sampling.num_logprobs,
+                                           &sampling_scratch_));
+  }
+  if (state.constraint != nullptr) state.constraint->Accept(result->token.token_id);
+  result->has_token = true;
+  ++num_output_tokens_;
+  return absl::OkStatus();
+}
+
+absl::Status Engine::CollectPromptLogprobs(const Request& request, const ScheduledRequest& scheduled,
+                                           MatrixView<float> rows, StepResult* result) {
+  if (!request.awaits_prompt_logprobs()) return absl::OkStatus();
+  const int64_t num_rows = rows.rows - (scheduled.samples_token ? 1 : 0);
+  result->prompt_logprobs.reserve(num_rows);
+  for (int64_t row = 0; row < num_rows; ++row) {
+    // The logits at a position tell the token that follows it.
+    const int64_t next_position = scheduled.first_position + scheduled.first_logits_row + row + 1;
+    QUIRE_ASSIGN_OR_RETURN(PositionLogprobs logprobs,
+                           ComputeLogprobs(rows.row(row), request.token_ids[next_position],
+                                           *request.sampling.num_prompt_logprobs, &sampling_scratch_));
+    result->prompt_logprobs.push_back(std::move(logprobs));
+  }
+  return absl::OkStatus();
+}
+
+void Engine::EmitAll() {
+  for (StepResult& result : results_) {
+    const Request& request = *scheduler_->Find(result.request_id);
+    if (!result.prompt_logprobs.empty()) request.sink->OnPromptLogprobs(std::move(result.prompt_logprobs));
+    if (!result.has_token) continue;
+    const TokenId token = result.token.token_id;
+    std::vector<OutputToken> tokens;
+    tokens.push_back(std::move(result.token));
+    request.sink->OnTokens(std::move(tokens));
+    const FinishReason reason = ReasonToFinish(request, token);
+    if (reason != FinishReason::kUnspecified) End(request.id, absl::OkStatus(), reason, kAllTokens);
+  }
+}
+
+// kUnspecified: it goes on.
+FinishReason Engine::ReasonToFinish(const Request& request, TokenId token) const {
+  const bool is_end = !request.sampling.ignore_eos && Contains(end_of_generation_ids_, token);
+  if (is_end || Contains(request.sampling.stop_token_ids, token)) return FinishReason::kStopToken;
+  if (request.num_output_tokens() >= request.max_tokens) return FinishReason::kLength;
+  return FinishReason::kUnspecified;
+}
+
+void Engine::End(RequestId id, const absl::Status& status, FinishReason reason, int64_t max_counted_tokens) {
+  const std::unique_ptr<Request> request = scheduler_->Remove(id);
+  if (request == nullptr) return;
+  sampling_states_.erase(id);
+  ++num_finished_requests_;
+  GenerationResult result = MakeResult(*request, status, reason, clock_->Now());
+  result.num_output_tokens = std::min(result.num_output_tokens, max_counted_tokens);
+  LogEnd(*request, result);
+  request->sink->OnFinish(result);
+}
+
+EngineStats Engine::Stats(bool with_requests) const {
+  EngineStats stats;
+  stats.cache = kv_cache_->Usage();
+  stats.num_running = scheduler_->num_running();
+  stats.num_waiting = scheduler_->num_waiting();
+  stats.num_preemptions = scheduler_->num_preemptions();
+  stats.num_steps = num_steps_;
+  stats.num_failed_steps = num_failed_steps_;
+  stats.num_prompt_tokens = num_prompt_tokens_;
+  stats.num_output_tokens = num_output_tokens_;
+  stats.num_finished_requests = num_finished_requests_;
+  stats.num_invariant_violations = num_invariant_violations_;
+  if (!with_requests) return stats;
+  for (const Request* request : scheduler_->Requests()) {
+    stats.requests.push_back({.label = request->label,
+                              .tenant = request->tenant,
+                              .state = std::string(ToString(request->status)),
+                              .num_blocks = static_cast<int64_t>(kv_cache_->BlockTable(request->id).size()),
+                              .num_tokens = request->num_tokens(),
+                              .num_computed_tokens = request->num_computed_tokens});
+  }
+  return stats;
+}
+
+std::vector<std::string> Engine::CheckInvariants() {
+  std::vector<std::string> violations = FindSchedulerViolations(scheduler_->Snapshot());
+  for (const std::string& violation : violations) log::Error("invariant violated: {}", violation);
+  num_invariant_violations_ += static_cast<int64_t>(violations.size());
+  return violations;
+}
+
+}  // namespace quire

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "engine/base/generation_types.h"
+#include "engine/runtime/generation.h"
+
+namespace quire {
+
+// What a request must keep to, fixed when the engine is built.
+struct EngineLimits {
+  int64_t vocab_size = 0;
+  int64_t max_model_len = 0;    // prompt and output together, in tokens
+  int64_t num_blocks = 0;       // of the KV pool
+  int64_t block_size = 0;       // tokens
+  int64_t bytes_per_block = 0;  // for messages
+};
+
+// Pure, so that callers learn on their own thread what is wrong. INVALID_ARGUMENT names the field as the API does:
+// sampling parameters, "token_ids" outside the vocabulary, and prompt and output that could not run even alone, with
+// the needed and the available tokens, blocks and bytes.
+absl::Status ValidateRequest(const GenerationRequest& request, const EngineLimits& limits);
+
+// The output tokens that a valid request may make: sampling.max_tokens, or what fits in the model's length and the
+// pool. At least 1.
+int64_t ResolveMaxTokens(const GenerationRequest& request, const EngineLimits& limits);
+
+}  // namespace quire
