@@ -1,0 +1,147 @@
+#include "server/cache_service.h"
+
+#include <grpcpp/alarm.h>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "server/response_translation.h"
+#include "server/status_translation.h"
+
+namespace quire {
+namespace {
+
+constexpr double kMinIntervalSeconds = 0.05;
+constexpr double kMaxIntervalSeconds = 3600;
+constexpr double kDefaultIntervalSeconds = 1;
+constexpr size_t kMaxQueuedReads = 1024;
+
+absl::Status TooManyReads() { return Overloaded("too many statistics are asked for at once", std::chrono::seconds(1)); }
+
+absl::Status Stopping() { return Unavailable("the server is shutting down", std::chrono::seconds(5)); }
+
+}  // namespace
+
+// One WatchCacheStats call: reads, writes and sleeps in turn. Whichever of the three is under way when the watch is
+// stopped finishes the call at its end, so Finish is called once and nothing is in flight then.
+class CacheWatch : public grpc::ServerWriteReactor<v1::CacheStats>, public std::enable_shared_from_this<CacheWatch> {
+ public:
+  CacheWatch(CacheService* service, double interval_seconds, bool with_requests)
+      : service_(service),
+        interval_(std::chrono::duration_cast<std::chrono::system_clock::duration>(
+            std::chrono::duration<double>(interval_seconds))),
+        with_requests_(with_requests) {}
+
+  void Read() {
+    service_->reader_.Post([self = shared_from_this()] {
+      self->stats_ = self->service_->ReadStats(self->with_requests_);
+      if (!self->FinishIfStopped()) self->StartWrite(&self->stats_);
+    });
+  }
+
+  void Stop(const absl::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (!stop_status_) stop_status_ = status;
+    alarm_.Cancel();
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) Stop(absl::CancelledError("the caller is gone"));
+    if (FinishIfStopped()) return;
+    const std::lock_guard lock(mutex_);
+    // A stop since the check above cancels this alarm, or has been seen here.
+    const auto wait = stop_status_ ? std::chrono::system_clock::duration::zero() : interval_;
+    // The alarm keeps its function after the call, so a shared pointer in it would keep the watch for ever.
+    alarm_.Set(std::chrono::system_clock::now() + wait, [this](bool) {
+      if (!FinishIfStopped()) Read();
+    });
+  }
+
+  void OnCancel() override { Stop(absl::CancelledError("the caller cancelled the call")); }
+  void OnDone() override { service_->Remove(this); }
+
+ private:
+  bool FinishIfStopped() {
+    std::optional<absl::Status> status;
+    {
+      const std::lock_guard lock(mutex_);
+      status = stop_status_;
+    }
+    if (status) Finish(ToGrpcStatus(*status));
+    return status.has_value();
+  }
+
+  CacheService* const service_;
+  const std::chrono::system_clock::duration interval_;
+  const bool with_requests_;
+  v1::CacheStats stats_;  // of the write in flight
+  std::mutex mutex_;
+  std::optional<absl::Status> stop_status_;  // guarded by mutex_
+  grpc::Alarm alarm_;                        // set and cancelled under mutex_
+};
+
+namespace {
+
+class RefusedWatch : public grpc::ServerWriteReactor<v1::CacheStats> {
+ public:
+  explicit RefusedWatch(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+CacheService::CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info)
+    : engine_(engine), memory_(memory), info_(info), reader_(1, kMaxQueuedReads) {}
+
+CacheService::~CacheService() = default;
+
+grpc::ServerUnaryReactor* CacheService::GetCacheStats(grpc::CallbackServerContext* context,
+                                                      const v1::GetCacheStatsRequest* request,
+                                                      v1::CacheStats* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool queued = reader_.TryPost([this, reactor, response, with_requests = request->include_requests()] {
+    *response = ReadStats(with_requests);
+    reactor->Finish(grpc::Status::OK);
+  });
+  if (!queued) reactor->Finish(ToGrpcStatus(TooManyReads()));
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1::CacheStats>* CacheService::WatchCacheStats(grpc::CallbackServerContext*,
+                                                                        const v1::WatchCacheStatsRequest* request) {
+  const double interval_seconds = request->has_interval_seconds() ? request->interval_seconds()
+                                                                  : kDefaultIntervalSeconds;
+  // Written so that NaN fails it.
+  if (!(interval_seconds >= kMinIntervalSeconds && interval_seconds <= kMaxIntervalSeconds)) {
+    return new RefusedWatch(InvalidArgument("interval_seconds", interval_seconds, "[0.05, 3600]"));
+  }
+  auto watch = std::make_shared<CacheWatch>(this, interval_seconds, request->include_requests());
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return new RefusedWatch(Stopping());
+    watches_.insert(watch);
+  }
+  watch->Read();
+  return watch.get();
+}
+
+void CacheService::StopWatches() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  for (const std::shared_ptr<CacheWatch>& watch : watches_) watch->Stop(Stopping());
+}
+
+v1::CacheStats CacheService::ReadStats(bool with_requests) {
+  return ToProto(engine_->GetStats(with_requests), memory_, info_);
+}
+
+void CacheService::Remove(CacheWatch* watch) {
+  // Destroyed past the lock, unless its last job still holds it.
+  std::shared_ptr<CacheWatch> removed = watch->shared_from_this();
+  const std::lock_guard lock(mutex_);
+  watches_.erase(removed);
+}
+
+}  // namespace quire

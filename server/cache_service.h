@@ -1,0 +1,48 @@
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "engine/runtime/engine_builder.h"
+#include "engine/runtime/engine_loop.h"
+#include "quire/v1/cache.grpc.pb.h"
+#include "server/worker_pool.h"
+
+namespace quire {
+
+class CacheWatch;
+
+// quire.v1.Cache. Reading the counters may wait for a step's end, so it has its own thread.
+class CacheService final : public v1::Cache::CallbackService {
+ public:
+  // `engine` must outlive the service.
+  CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info);
+  ~CacheService() override;
+
+  grpc::ServerUnaryReactor* GetCacheStats(grpc::CallbackServerContext* context,
+                                          const v1::GetCacheStatsRequest* request, v1::CacheStats* response) override;
+  grpc::ServerWriteReactor<v1::CacheStats>* WatchCacheStats(grpc::CallbackServerContext* context,
+                                                            const v1::WatchCacheStatsRequest* request) override;
+
+  // Ends all watches, and those that come later, with UNAVAILABLE.
+  void StopWatches();
+
+ private:
+  friend class CacheWatch;
+
+  v1::CacheStats ReadStats(bool with_requests);
+  void Remove(CacheWatch* watch);
+
+  EngineLoop* const engine_;
+  const MemoryPlan memory_;
+  const EngineInfo info_;
+  std::mutex mutex_;
+  std::set<std::shared_ptr<CacheWatch>> watches_;  // guarded by mutex_
+  bool stopped_ = false;                           // guarded by mutex_
+  WorkerPool reader_;  // last: its jobs use the rest
+};
+
+}  // namespace quire

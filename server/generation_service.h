@@ -1,0 +1,51 @@
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "quire/v1/generation.grpc.pb.h"
+#include "server/authenticator.h"
+#include "server/generation_call.h"
+
+namespace quire {
+
+// quire.v1.Generation. Every method takes raw bytes, so that a message that can't be parsed is answered by name.
+class GenerationService final
+    : public v1::Generation::WithRawCallbackMethod_Generate<v1::Generation::WithRawCallbackMethod_GenerateStream<
+          v1::Generation::WithRawCallbackMethod_Tokenize<v1::Generation::WithRawCallbackMethod_Detokenize<
+              v1::Generation::WithRawCallbackMethod_ListModels<
+                  v1::Generation::WithRawCallbackMethod_GetModelInfo<v1::Generation::Service>>>>>> {
+ public:
+  using Context = grpc::CallbackServerContext;
+  using Buffer = grpc::ByteBuffer;
+
+  // `authenticator` and the pipeline's parts must outlive the service.
+  GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model, const Authenticator* authenticator);
+
+  grpc::ServerUnaryReactor* Generate(Context* context, const Buffer* request, Buffer* response) override;
+  grpc::ServerWriteReactor<Buffer>* GenerateStream(Context* context, const Buffer* request) override;
+  grpc::ServerUnaryReactor* Tokenize(Context* context, const Buffer* request, Buffer* response) override;
+  grpc::ServerUnaryReactor* Detokenize(Context* context, const Buffer* request, Buffer* response) override;
+  grpc::ServerUnaryReactor* ListModels(Context* context, const Buffer* request, Buffer* response) override;
+  grpc::ServerUnaryReactor* GetModelInfo(Context* context, const Buffer* request, Buffer* response) override;
+
+ private:
+  absl::StatusOr<GenerationInput> ToInput(const Context& context, const Buffer& request);
+  std::string MakeRequestId();
+
+  absl::Status DoTokenize(const v1::TokenizeRequest& request, v1::TokenizeResponse* response) const;
+  absl::Status DoDetokenize(const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response) const;
+
+  const GenerationPipeline pipeline_;
+  const v1::ModelInfo model_;
+  const Authenticator* const authenticator_;
+  const uint64_t start_id_;  // tells this process's request ids from another's
+  std::atomic<uint64_t> num_made_ids_ = 0;
+};
+
+}  // namespace quire

@@ -1,0 +1,71 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/base/status.h"
+#include "engine/checkpoint/describe_checkpoint.h"
+#include "server/server.h"
+#include "server/server_config.h"
+#include "server/termination_signals.h"
+
+namespace quire {
+namespace {
+
+constexpr int kExitCantUse = 2;  // the model, a setting or the address
+constexpr int kExitOther = 1;
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "quire-server: %s\n", std::string(status.message()).c_str());
+  return status.code() == absl::StatusCode::kInternal ? kExitOther : kExitCantUse;
+}
+
+int Print(const std::string& text) { return std::fputs(text.c_str(), stdout) < 0 ? kExitOther : 0; }
+
+int Inspect(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = OpenCheckpoint(path);
+  if (!checkpoint.ok()) return Fail(checkpoint.status());
+  return Print(DescribeCheckpoint(**checkpoint));
+}
+
+int Serve(const ServerConfig& config) {
+  TerminationSignals signals;
+  const SteadyClock clock;
+  if (const absl::Status status = log::Configure(config.log_level); !status.ok()) return Fail(status);
+  absl::StatusOr<ServedModel> model = LoadServedModel(config, &clock);
+  if (!model.ok()) return Fail(model.status());
+  const std::string description = model->Describe();
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, *std::move(model), &clock);
+  if (!server.ok()) return Fail(server.status());
+
+  const std::string& address = (*server)->address();
+  std::fprintf(stderr, "%s  address       %s\nquire-server: ready on %s\n", description.c_str(), address.c_str(),
+               address.c_str());
+  const int signal = signals.Wait();
+  log::Info("signal {}: no new requests; those that run get {} s", signal, config.drain_seconds);
+  signals.RestoreDefault();
+  (*server)->Shutdown(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(config.drain_seconds)));
+  log::Info("stopped");
+  log::Flush();
+  return 0;
+}
+
+int Main(int argc, const char* const* argv) {
+  const absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
+  if (!command.ok()) return Fail(command.status());
+  switch (command->action) {
+    case CommandLine::Action::kPrint: return Print(command->text);
+    case CommandLine::Action::kInspect: return Inspect(command->text);
+    case CommandLine::Action::kServe: break;
+  }
+  return Serve(command->config);
+}
+
+}  // namespace
+}  // namespace quire
+
+int main(int argc, char** argv) { return quire::Main(argc, argv); }

@@ -1,0 +1,128 @@
+#include "server/server.h"
+
+#include <grpc/grpc.h>
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <utility>
+
+#include "engine/base/log.h"
+#include "engine/base/status.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "server/admin_service.h"
+#include "server/authenticator.h"
+#include "server/cache_service.h"
+#include "server/generation_service.h"
+#include "server/response_translation.h"
+#include "server/text_executor.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxQueuedEncodes = 1024;
+// What calls that have ended get to send their last bytes at shutdown.
+constexpr std::chrono::seconds kLastBytes(2);
+
+// gRPC's own messages would go to standard error past the log.
+void LogFromGrpc(gpr_log_func_args* args) { log::Debug("grpc: {}", args->message); }
+
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+class GrpcServer : public Server {
+ public:
+  GrpcServer(const ServerConfig& config, ServedModel model, const Clock* clock)
+      : clock_(clock),
+        model_(std::move(model)),
+        prompt_encoder_(model_.tokenizer.get(), model_.chat_template.get(), model_.info.vocab_size,
+                        model_.info.max_model_len),
+        text_executor_(static_cast<int>(config.text_threads), kMaxQueuedEncodes),
+        generation_({.engine = model_.engine.get(),
+                     .text_executor = &text_executor_,
+                     .tokenizer = model_.tokenizer.get(),
+                     .prompt_encoder = &prompt_encoder_,
+                     .clock = clock,
+                     .log_prompts = config.log_prompts},
+                    ToProto(model_.info, model_.name, *model_.tokenizer, model_.chat_template != nullptr),
+                    &authenticator_),
+        cache_(model_.engine.get(), model_.memory, model_.info) {}
+
+  ~GrpcServer() override { Shutdown(Duration::zero()); }
+
+  absl::Status Listen(const std::string& address) {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    // Two servers on one port would share its connections in silence.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.SetMaxReceiveMessageSize(kMaxReceiveMessageBytes);
+    builder.RegisterService(&generation_);
+    builder.RegisterService(&cache_);
+    builder.RegisterService(&admin_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      return InvalidArgument("grpc_listen", address, "an address of this machine whose port is not in use");
+    }
+    address_ = StrCat(HostOf(address), ":", port);
+    SetServing(true);
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return address_; }
+
+  void Shutdown(Duration drain) override {
+    if (server_ == nullptr) return;
+    SetServing(false);
+    model_.engine->StartDraining();
+    if (!model_.engine->WaitUntilIdle(clock_->Now() + drain)) {
+      log::Warning("requests still run after {:.1f} s: ending them", ToSeconds(drain));
+      model_.engine->CancelAll(Unavailable("the server is shutting down", std::chrono::seconds(5)));
+    }
+    cache_.StopWatches();
+    server_->Shutdown(std::chrono::system_clock::now() + kLastBytes);
+    server_->Wait();
+    server_.reset();
+  }
+
+ private:
+  void SetServing(bool serving) {
+    grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+    health->SetServingStatus(serving);  // the whole server, whose name is empty
+    for (const char* service : {v1::Generation::service_full_name(), v1::Cache::service_full_name(),
+                                v1::Admin::service_full_name(), grpc::health::v1::Health::service_full_name()}) {
+      health->SetServingStatus(service, serving);
+    }
+  }
+
+  // Destroyed from below: calls need the services, these the executor, this the model.
+  const Clock* const clock_;
+  ServedModel model_;
+  const KeylessAuthenticator authenticator_;
+  const PromptEncoder prompt_encoder_;
+  TextExecutor text_executor_;
+  GenerationService generation_;
+  CacheService cache_;
+  AdminService admin_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config, ServedModel model,
+                                                      const Clock* clock) {
+  gpr_set_log_function(LogFromGrpc);
+  // Links health.proto's generated code, which reflection describes the service with.
+  grpc::health::v1::HealthCheckRequest::descriptor();
+  auto server = std::make_unique<GrpcServer>(config, std::move(model), clock);
+  QUIRE_RETURN_IF_ERROR(server->Listen(config.grpc_listen));
+  return server;
+}
+
+}  // namespace quire

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "server/served_model.h"
+#include "server/server_config.h"
+
+namespace quire {
+
+// Largest message that is received, request and metadata apart; larger ones get RESOURCE_EXHAUSTED from gRPC.
+inline constexpr int kMaxReceiveMessageBytes = 16 * 1024 * 1024;
+
+// A model served over gRPC: the services, health and reflection on one port.
+class Server {
+ public:
+  // Serves from here on. `clock` must outlive the server. INVALID_ARGUMENT if the address can't be bound.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerConfig& config, ServedModel model,
+                                                       const Clock* clock);
+  virtual ~Server() = default;
+
+  // HOST:PORT, with the port that was bound.
+  virtual const std::string& address() const = 0;
+
+  // Health says NOT_SERVING and new requests are refused; running ones get until `drain` has passed, then they end
+  // with UNAVAILABLE. Returns when the port is closed and no call is left.
+  virtual void Shutdown(Duration drain) = 0;
+};
+
+}  // namespace quire

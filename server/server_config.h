@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/runtime/engine_config.h"
+
+namespace quire {
+
+// Everything quire-server can be told. Each setting has one name: `max_num_seqs` in a configuration file,
+// `--max-num-seqs` as a flag; README.md of this folder lists them.
+struct ServerConfig {
+  std::string model;                            // path of the model file
+  std::string served_model_name;                // empty: the file's name without its extension
+  std::string grpc_listen = "127.0.0.1:50051";  // HOST:PORT; port 0 is a free one
+  EngineConfig engine;
+  int64_t text_threads = 2;          // >= 2: one detokenizes, the others tokenize
+  std::string log_level = "info";    // debug, info, warning, error, off
+  bool log_prompts = false;          // prompts' text in the log
+  double drain_seconds = 30;         // what running requests get after SIGTERM
+
+  // The name that requests use.
+  std::string model_name() const;
+
+  // As a configuration file: JSON with every setting.
+  std::string ToJson() const;
+};
+
+// What the command line asks for.
+struct CommandLine {
+  enum class Action { kServe, kPrint, kInspect };
+
+  Action action = Action::kServe;
+  ServerConfig config;
+  std::string text;  // kPrint: help, version or configuration; kInspect: the model's path
+};
+
+// Defaults, overlaid by the file of --config, overlaid by flags. INVALID_ARGUMENT names the key or flag, the value and
+// the accepted range.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// Overlays `config` with a configuration file's text: a JSON object, comments allowed. `path` is for messages.
+absl::Status ApplyConfigText(const std::string& text, const std::string& path, ServerConfig* config);
+
+}  // namespace quire

@@ -1,0 +1,163 @@
+"""Runs the real quire-server: what it prints, what it refuses, and how it stops.
+
+usage: binary_test.py SERVER TINY_MODEL_WRITER
+SERVER is the binary; TINY_MODEL_WRITER a program that writes a small model to the path it is given.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SERVER = ""
+MODEL = ""
+START_SECONDS = 120  # a bound for a hung process, not a promise
+
+
+def run(*arguments):
+    """The exit code, standard output and standard error of a server that ends by itself."""
+    done = subprocess.run([SERVER, *arguments], capture_output=True, text=True, timeout=START_SECONDS)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Serving:
+    """A running server, ready; killed at the end of the block if it still runs."""
+
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            [SERVER, "--model", MODEL, "--grpc-listen", "127.0.0.1:0", *self.arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.start_lines = []
+        for line in self.process.stderr:
+            self.start_lines.append(line)
+            ready = re.match(r"quire-server: ready on (\S+):(\d+)$", line)
+            if ready:
+                self.port = int(ready.group(2))
+                return self
+        raise AssertionError("not ready: " + "".join(self.start_lines))
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+class Refusals(unittest.TestCase):
+    def check_refused(self, arguments, *fragments):
+        code, out, err = run(*arguments)
+        self.assertEqual(code, 2, err)
+        self.assertEqual(out, "")
+        for fragment in fragments:
+            self.assertIn(fragment, err)
+        return err
+
+    def check_one_sentence(self, arguments, *fragments):
+        err = self.check_refused(arguments, *fragments)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+
+    def test_flags(self):
+        self.check_one_sentence(["--no-such-flag"], "no-such-flag")
+        self.check_one_sentence(["--model", "m", "--max-num-seqs", "0"], "max_num_seqs", "[1, 4096]")
+        self.check_one_sentence(["--model", "m", "--block-size", "17"], "block_size", "16, 32 or 64")
+        self.check_one_sentence([], "--model")
+        self.check_one_sentence(["--config", "/no/such/file"], "/no/such/file")
+
+    def test_models(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = os.path.join(folder, "text.gguf")
+            with open(text, "w") as file:
+                file.write("this is no model at all")
+            self.check_one_sentence(["--model", os.path.join(folder, "missing.gguf")], "missing.gguf")
+            self.check_one_sentence(["--model", folder], folder)
+            self.check_one_sentence(["--model", text], text)
+            self.check_one_sentence(["inspect", text], text)
+
+    def test_truncated_model(self):
+        with open(MODEL, "rb") as file:
+            whole = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cut.gguf")
+            for size in [0, 3, 4, 20, 100, len(whole) // 2, len(whole) - 1]:
+                with open(path, "wb") as file:
+                    file.write(whole[:size])
+                self.check_one_sentence(["--model", path], path)
+
+    def test_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            self.check_one_sentence(["--model", MODEL, "--grpc-listen", address, "--log-level", "off"], address)
+
+    def test_budget_too_small(self):
+        self.check_refused(["--model", MODEL, "--memory-budget", "1MiB", "--log-level", "off"], "memory_budget")
+
+
+class Printing(unittest.TestCase):
+    def test_print_config(self):
+        code, out, err = run("--print-config", "--max-num-seqs", "7", "--memory-budget", "1GiB")
+        self.assertEqual((code, err), (0, ""))
+        config = json.loads(out)
+        self.assertEqual(config["max_num_seqs"], 7)
+        self.assertEqual(config["memory_budget"], 1 << 30)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "c.json")
+            with open(path, "w") as file:
+                file.write("// read back\n" + out)
+            self.assertEqual(run("--config", path, "--print-config")[1], out)
+
+    def test_help_and_version(self):
+        code, out, _ = run("--help")
+        self.assertEqual(code, 0)
+        for name in json.loads(run("--print-config")[1]):
+            self.assertIn("--" + name.replace("_", "-"), out)
+        code, out, _ = run("--version")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"^quire-server \d+\.\d+\.\d+\n$")
+
+    def test_inspect(self):
+        code, out, err = run("inspect", MODEL)
+        self.assertEqual(code, 0, err)
+        self.assertIn("llama", out)
+
+
+class Stopping(unittest.TestCase):
+    def test_sigterm_and_sigint(self):
+        for number in [signal.SIGTERM, signal.SIGINT]:
+            with Serving() as server:
+                with socket.create_connection(("127.0.0.1", server.port)):
+                    pass
+                server.process.send_signal(number)
+                self.assertEqual(server.process.wait(START_SECONDS), 0)
+
+    def test_start_block(self):
+        with Serving("--served-model-name", "tiny") as server:
+            block = "".join(server.start_lines)
+            for word in ["tiny", "weights", "compute", "threads", "KV", "address"]:
+                self.assertIn(word, block)
+
+    def test_garbage_on_the_port_ends_nothing(self):
+        with Serving() as server:
+            for garbage in [b"GET / HTTP/1.1\r\n\r\n", struct.pack(">I", 0xFFFFFFFF) * 100]:
+                with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                    connection.sendall(garbage)
+            self.assertIsNone(server.process.poll())
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(START_SECONDS), 0)
+
+
+if __name__ == "__main__":
+    SERVER = sys.argv[1]
+    with tempfile.TemporaryDirectory() as model_folder:
+        MODEL = os.path.join(model_folder, "tiny.gguf")
+        subprocess.run([sys.argv[2], MODEL], check=True)
+        unittest.main(argv=[sys.argv[0]], verbosity=2)

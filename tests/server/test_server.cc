@@ -1,0 +1,109 @@
+#include "tests/server/test_server.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "engine/kv_cache/kv_cache_manager.h"
+#include "engine/runtime/engine.h"
+#include "engine/runtime/engine_loop.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr int64_t kBlockSize = 16;
+constexpr int64_t kBytesPerBlock = 4096;
+constexpr int kMaxPolls = 20000;
+
+}  // namespace
+
+std::vector<TokenId> ScriptOf(const TestServerOptions& options) {
+  std::vector<TokenId> script = options.script_tokens;
+  if (script.empty()) {
+    for (const char c : options.script) script.push_back(static_cast<unsigned char>(c));
+  }
+  if (options.script_ends) script.push_back(ByteTokenizer::kEndOfText);
+  return script;
+}
+
+std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std::unique_ptr<ModelRunner> runner,
+                                           const Clock* clock) {
+  EngineDependencies dependencies;
+  dependencies.clock = clock;
+  dependencies.kv_cache = std::make_unique<KvCacheManager>(options.num_blocks, kBlockSize);
+  const SchedulerConfig config = {.max_num_batched_tokens = 512,
+                                  .max_num_seqs = options.max_num_seqs,
+                                  .max_model_len = options.max_model_len,
+                                  .max_num_logits_rows = options.max_num_seqs};
+  dependencies.scheduler = std::make_unique<Scheduler>(config, dependencies.kv_cache.get(), clock);
+  dependencies.model_runner = std::move(runner);
+  dependencies.max_model_len = options.max_model_len;
+  dependencies.bytes_per_block = kBytesPerBlock;
+  dependencies.end_of_generation_ids = {ByteTokenizer::kEndOfText};
+  return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)));
+}
+
+TestServer::TestServer(const TestServerOptions& options) {
+  auto runner = std::make_unique<ScriptedModelRunner>(ScriptOf(options), ByteTokenizer::kVocabSize);
+  runner_ = runner.get();
+  runner_->SetOnExecute(options.on_execute);
+  auto tokenizer = std::make_unique<ByteTokenizer>();
+  tokenizer->SetOnEncode(options.on_encode);
+  tokenizer->SetMaxTokenBytes(options.max_token_bytes);
+
+  ServedModel model;
+  model.name = "test-model";
+  model.tokenizer = std::move(tokenizer);
+  model.chat_template = std::make_unique<PlainTemplate>();
+  model.info.architecture = "scripted";
+  model.info.vocab_size = ByteTokenizer::kVocabSize;
+  model.info.max_model_len = options.max_model_len;
+  model.info.kv_cache_dtype = "f32";
+  model.memory.block_size = kBlockSize;
+  model.memory.bytes_per_block = kBytesPerBlock;
+  model.memory.num_blocks = options.num_blocks;
+  model.memory.pool_bytes = options.num_blocks * kBytesPerBlock;
+  model.engine = MakeTestEngine(options, std::move(runner), &clock_);
+
+  ServerConfig config;
+  config.grpc_listen = "127.0.0.1:0";
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, std::move(model), &clock_);
+  if (!server.ok()) throw std::runtime_error(server.status().ToString());
+  server_ = *std::move(server);
+  channel_ = NewChannel();
+  generation_ = v1::Generation::NewStub(channel_);
+  cache_ = v1::Cache::NewStub(channel_);
+  admin_ = v1::Admin::NewStub(channel_);
+}
+
+std::shared_ptr<grpc::Channel> TestServer::NewChannel() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments);
+}
+
+bool TestServer::PollStats(const std::function<bool(const v1::CacheStats&)>& done) {
+  for (int i = 0; i < kMaxPolls; ++i) {
+    grpc::ClientContext context;
+    v1::GetCacheStatsRequest request;
+    request.set_include_requests(true);
+    v1::CacheStats stats;
+    if (cache_->GetCacheStats(&context, request, &stats).ok() && done(stats)) return true;
+  }
+  return false;
+}
+
+bool TestServer::PollUntilIdle() {
+  return PollStats([](const v1::CacheStats& stats) {
+    return stats.blocks_used() == 0 && stats.requests_running() == 0 && stats.requests_waiting() == 0;
+  });
+}
+
+v1::GenerateRequest TextRequest(const std::string& text) {
+  v1::GenerateRequest request;
+  request.set_text(text);
+  request.mutable_sampling()->set_temperature(0);
+  return request;
+}
+
+}  // namespace quire::testing

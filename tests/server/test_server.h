@@ -1,0 +1,73 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/clock.h"
+#include "quire/v1/admin.grpc.pb.h"
+#include "quire/v1/cache.grpc.pb.h"
+#include "quire/v1/generation.grpc.pb.h"
+#include "server/server.h"
+#include "tests/server/fake_text.h"
+#include "tests/server/scripted_model_runner.h"
+
+namespace quire::testing {
+
+struct TestServerOptions {
+  std::string script = "hello";  // what every answer says, over and over
+  bool script_ends = true;       // with the end-of-text token
+  std::vector<TokenId> script_tokens = {};  // instead of `script`
+  int64_t max_model_len = 1024;
+  int64_t num_blocks = 256;
+  int64_t max_num_seqs = 8;
+  std::function<void()> on_execute = {};
+  std::function<void()> on_encode = {};
+  int64_t max_token_bytes = 8;
+};
+
+// The real engine on its thread, over `runner`, with what the options say of it. `clock` must outlive it.
+std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std::unique_ptr<ModelRunner> runner,
+                                           const Clock* clock);
+
+// What `options` lets every answer say.
+std::vector<TokenId> ScriptOf(const TestServerOptions& options);
+
+// The real server over a real socket, with the real engine, and a model and a tokenizer that tests understand.
+class TestServer {
+ public:
+  explicit TestServer(const TestServerOptions& options = {});
+
+  // A channel of its own: a connection that no other test client shares.
+  std::shared_ptr<grpc::Channel> NewChannel() const;
+
+  v1::Generation::Stub& generation() { return *generation_; }
+  v1::Cache::Stub& cache() { return *cache_; }
+  v1::Admin::Stub& admin() { return *admin_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  Server& server() { return *server_; }
+  const std::string& address() const { return server_->address(); }
+  const ScriptedModelRunner& runner() const { return *runner_; }
+
+  // Asks for statistics until `done` says so of them, at most some thousand times; false if it never did.
+  bool PollStats(const std::function<bool(const v1::CacheStats&)>& done);
+  // The same for "every block is free and nothing runs or waits".
+  bool PollUntilIdle();
+
+ private:
+  SteadyClock clock_;
+  ScriptedModelRunner* runner_ = nullptr;  // the engine's
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Generation::Stub> generation_;
+  std::unique_ptr<v1::Cache::Stub> cache_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
+};
+
+// A greedy request for `text`.
+v1::GenerateRequest TextRequest(const std::string& text);
+
+}  // namespace quire::testing
