@@ -1,0 +1,62 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/cancel_signal.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "quire/v1/cache.grpc.pb.h"
+#include "quire/v1/generation.grpc.pb.h"
+
+namespace quire {
+
+struct ClientOptions {
+  std::string address;                    // host:port
+  std::optional<double> timeout_seconds;  // > 0; each call's deadline; unset: none
+  std::string tenant;                     // sent as x-tenant-id; empty: not sent
+};
+
+// The services of a quire server over one channel. Every call carries the deadline and the tenant, blocks
+// until its end, and is cancelled by its signal. Thread-safe.
+class GenerationClient {
+ public:
+  explicit GenerationClient(ClientOptions options);
+
+  // Waits until the server answers. UNAVAILABLE with one sentence that names the address: nobody does.
+  grpc::Status Connect(CancelSignal& cancel);
+
+  grpc::Status Generate(const v1::GenerateRequest& request, v1::GenerateResponse& response, CancelSignal& cancel);
+  // `on_event` returns false to cancel the call.
+  grpc::Status GenerateStream(const v1::GenerateRequest& request,
+                              const std::function<bool(const v1::GenerateStreamResponse&)>& on_event,
+                              CancelSignal& cancel);
+  grpc::Status Tokenize(const v1::TokenizeRequest& request, v1::TokenizeResponse& response, CancelSignal& cancel);
+  grpc::Status Detokenize(const v1::DetokenizeRequest& request, v1::DetokenizeResponse& response,
+                          CancelSignal& cancel);
+  grpc::Status ListModels(v1::ListModelsResponse& response, CancelSignal& cancel);
+  grpc::Status GetModelInfo(const std::string& model, v1::ModelInfo& info, CancelSignal& cancel);
+
+  grpc::Status GetCacheStats(bool include_requests, v1::CacheStats& stats, CancelSignal& cancel);
+  // `on_stats` returns false to cancel the call.
+  grpc::Status WatchCacheStats(const v1::WatchCacheStatsRequest& request,
+                               const std::function<bool(const v1::CacheStats&)>& on_stats, CancelSignal& cancel);
+
+  // The whole server's health.
+  grpc::Status CheckHealth(grpc::health::v1::HealthCheckResponse& response, CancelSignal& cancel);
+
+ private:
+  void Prepare(grpc::ClientContext& context) const;
+  std::string ConnectFailure() const;
+
+  const ClientOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Generation::Stub> generation_;
+  const std::unique_ptr<v1::Cache::Stub> cache_;
+  const std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+};
+
+}  // namespace quire
