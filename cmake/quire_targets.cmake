@@ -21,7 +21,8 @@ if(QUIRE_WARNINGS_AS_ERRORS)
   target_compile_options(quire_compile_options INTERFACE -Werror)
 endif()
 if(QUIRE_SANITIZE)
-  target_compile_options(quire_compile_options INTERFACE -fsanitize=${QUIRE_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(quire_compile_options INTERFACE -fsanitize=${QUIRE_SANITIZE}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(quire_compile_options INTERFACE -fsanitize=${QUIRE_SANITIZE})
 endif()
 
@@ -42,16 +43,36 @@ endfunction()
 
 # quire_add_test(NAME SRCS file... DEPS target... [LABELS label...])
 # A Catch2 binary whose test cases become ctest tests named NAME.<case>. A skipped case is reported as skipped.
+# The binary belongs to the targets quire_tests and quire_<area>_tests, and its cases bear the label <area>, where
+# <area> is its folder below tests/: engine, server or client.
 function(quire_add_test name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LABELS" ${ARGN})
   quire_add_executable(${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} Catch2::Catch2WithMain)
-  set(properties SKIP_RETURN_CODE 4 TIMEOUT 300)
-  if(ARG_LABELS)
-    list(APPEND properties LABELS "${ARG_LABELS}")
-  endif()
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE folder)
+  string(REGEX MATCH "^[^/]+" area ${folder})
+  quire_add_to_group(quire_tests ${name})
+  quire_add_to_group(quire_${area}_tests ${name})
+  # The cases are listed when ctest runs, not when the binary is linked: building runs nothing.
   catch_discover_tests(${name}
     TEST_PREFIX ${name}.
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DISCOVERY_MODE PRE_TEST
-    PROPERTIES ${properties})
+    PROPERTIES SKIP_RETURN_CODE 4 TIMEOUT 300)
+  quire_label_tests(${name} ${area} ${ARG_LABELS})
+endfunction()
+
+# Makes `target` part of what building `group` builds.
+function(quire_add_to_group group target)
+  if(NOT TARGET ${group})
+    add_custom_target(${group})
+  endif()
+  add_dependencies(${group} ${target})
+endfunction()
+
+# Labels the cases of a test binary once ctest knows them; catch_discover_tests can't pass on a list of labels.
+function(quire_label_tests name)
+  set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+  file(WRITE ${labels_file}
+    "if(${name}_TESTS)\n  set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${ARGN}\")\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
 endfunction()
