@@ -8,6 +8,7 @@
 
 #include "bench/engine_bench.h"
 #include "engine/base/log.h"
+#include "engine/base/status.h"
 #include "engine/base/version.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/runtime/engine_builder.h"

@@ -13,7 +13,8 @@ class Message;
 namespace quire {
 
 // Parses a serialized request. INVALID_ARGUMENT names the string field that is not valid UTF-8 or the two fields that
-// exclude each other, or says that the bytes are no such message. gRPC's own parsing would answer UNIMPLEMENTED without a word.
+// exclude each other, or says that the bytes are no such message. gRPC's own parsing would answer UNIMPLEMENTED
+// without a word.
 absl::Status ParseMessage(const std::string& bytes, google::protobuf::Message* message);
 
 // The path of the first string field of serialized `bytes` that is not valid UTF-8 ("chat.messages.content"), or

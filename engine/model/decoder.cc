@@ -10,15 +10,15 @@
 namespace quire {
 
 Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, DType compute_type,
-                 int64_t num_blocks, ThreadTeam* team)
+                 int64_t num_blocks, std::unique_ptr<ThreadTeam> team)
     : config_(config),
       weights_(std::move(weights)),
       limits_(limits),
       cache_(config.num_layers, limits.kv_layout, num_blocks),
       workspace_(config, limits, compute_type),
-      team_(team) {
-  QUIRE_CHECK_GE(team->scratch_bytes(), Workspace::ScratchBytesFor(config, limits));
-  QUIRE_CHECK_LE(team->num_threads(), limits.num_threads);
+      team_(std::move(team)) {
+  QUIRE_CHECK_GE(team_->scratch_bytes(), Workspace::ScratchBytesFor(config, limits));
+  QUIRE_CHECK_LE(team_->num_threads(), limits.num_threads);
   cache_.Touch();
   workspace_.Touch();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "engine/model/forward_batch.h"
 #include "engine/model/kv_cache_storage.h"
@@ -13,12 +14,12 @@
 namespace quire {
 
 // A decoder-only transformer with its KV cache. One forward pass takes a ragged batch of prefill chunks and decodes in
-// one parallel region, and allocates nothing. Not thread-safe; the team is used by the calling thread.
+// one parallel region, and allocates nothing. Not thread-safe.
 class Decoder {
  public:
-  // `team` must outlive the decoder, and its scratch hold Workspace::ScratchBytesFor.
+  // The team's scratch holds Workspace::ScratchBytesFor.
   Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, DType compute_type,
-          int64_t num_blocks, ThreadTeam* team);
+          int64_t num_blocks, std::unique_ptr<ThreadTeam> team);
 
   const ModelConfig& config() const { return config_; }
   const KvCacheStorage& cache() const { return cache_; }
@@ -36,7 +37,7 @@ class Decoder {
   DecoderLimits limits_;
   KvCacheStorage cache_;
   Workspace workspace_;
-  ThreadTeam* team_;
+  std::unique_ptr<ThreadTeam> team_;
 };
 
 }  // namespace quire

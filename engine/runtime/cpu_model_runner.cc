@@ -4,9 +4,8 @@
 
 namespace quire {
 
-CpuModelRunner::CpuModelRunner(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Decoder> decoder,
-                               const ForwardBatchLimits& limits)
-    : team_(std::move(team)), decoder_(std::move(decoder)), builder_(limits) {}
+CpuModelRunner::CpuModelRunner(std::unique_ptr<Decoder> decoder, const ForwardBatchLimits& limits)
+    : decoder_(std::move(decoder)), builder_(limits) {}
 
 absl::StatusOr<MatrixView<float>> CpuModelRunner::Execute(const StepPlan& plan) {
   return decoder_->Forward(builder_.Build(plan));

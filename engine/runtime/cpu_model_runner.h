@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "engine/model/decoder.h"
-#include "engine/ops/parallel.h"
 #include "engine/runtime/forward_batch_builder.h"
 #include "engine/runtime/model_runner.h"
 
@@ -13,14 +12,12 @@ namespace quire {
 // Runs steps through a decoder on this machine's processor.
 class CpuModelRunner : public ModelRunner {
  public:
-  // `decoder` works on `team`.
-  CpuModelRunner(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Decoder> decoder, const ForwardBatchLimits& limits);
+  CpuModelRunner(std::unique_ptr<Decoder> decoder, const ForwardBatchLimits& limits);
 
   int64_t vocab_size() const override { return decoder_->config().vocab_size; }
   absl::StatusOr<MatrixView<float>> Execute(const StepPlan& plan) override;
 
  private:
-  std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<Decoder> decoder_;
   ForwardBatchBuilder builder_;
 };

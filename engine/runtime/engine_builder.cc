@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <fstream>
 #include <random>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 
 #include "engine/base/log.h"
 #include "engine/base/math.h"
 #include "engine/base/status.h"
-#include "engine/model/compute_type.h"
-#include "engine/model/decoder.h"
+#include "engine/model/decoder_loader.h"
 #include "engine/model/weights.h"
 #include "engine/runtime/cpu_model_runner.h"
 #include "engine/runtime/system_limits.h"
@@ -93,7 +91,8 @@ MemoryInputs MemoryInputsFor(const EngineConfig& config, const ModelConfig& mode
                            SamplingScratch::BytesFor(model.vocab_size);
   inputs.text_layer_bytes = text_layer_bytes;
   inputs.request_state_bytes =
-      config.max_num_seqs * (limits.max_seq_len * static_cast<int64_t>(sizeof(TokenId)) + kRequestOverheadBytes);
+      config.max_num_seqs * (limits.max_seq_len * static_cast<int64_t>(sizeof(TokenId)) +
+                             Sampler::StateBytesFor(model.vocab_size) + kRequestOverheadBytes);
   inputs.process_bytes = ResidentBytes();
   inputs.bytes_per_block = KvCacheStorage::BytesPerBlock(model.num_layers, limits.kv_layout);
   inputs.block_size = config.block_size;
@@ -120,41 +119,6 @@ class ProgressLog {
  private:
   int64_t last_tenth_ = 0;
 };
-
-struct LoadedModel {
-  std::unique_ptr<ModelRunner> runner;
-  ComputeTypeChoice compute;
-};
-
-absl::StatusOr<LoadedModel> LoadModel(const Checkpoint& checkpoint, const EngineConfig& config,
-                                      const ModelConfig& model, const Choices& choices, int64_t num_blocks) {
-  const DecoderLimits& limits = choices.decoder_limits;
-  auto team = std::make_unique<ThreadTeam>(limits.num_threads, Workspace::ScratchBytesFor(model, limits));
-  LoadedModel loaded;
-  QUIRE_ASSIGN_OR_RETURN(loaded.compute, ChooseComputeType(config.compute_type, model, choices.weight_type, *team));
-  QUIRE_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(checkpoint, model, choices.weight_type,
-                                                           loaded.compute.compute_type, *team, ProgressLog()));
-  auto decoder = std::make_unique<Decoder>(model, std::move(weights), limits, loaded.compute.compute_type, num_blocks,
-                                           team.get());
-  loaded.runner = std::make_unique<CpuModelRunner>(std::move(team), std::move(decoder), BatchLimits(limits));
-  return loaded;
-}
-
-// OpenMP keeps a team of threads for each thread that ever opened a region. The engine's thread will have its own; so
-// that no second team stays beside it, loading happens on a thread that ends.
-absl::StatusOr<LoadedModel> LoadModelOnOwnThread(const Checkpoint& checkpoint, const EngineConfig& config,
-                                                 const ModelConfig& model, const Choices& choices,
-                                                 int64_t num_blocks) {
-  absl::StatusOr<LoadedModel> loaded;
-  std::thread([&] {
-    try {
-      loaded = LoadModel(checkpoint, config, model, choices, num_blocks);
-    } catch (const std::bad_alloc&) {
-      loaded = absl::ResourceExhaustedError("out of memory while loading the model");
-    }
-  }).join();
-  return loaded;
-}
 
 EngineInfo MakeInfo(const ModelConfig& model, const Choices& choices, const ComputeTypeChoice& compute,
                     int64_t max_model_len) {
@@ -208,11 +172,14 @@ absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const Engi
   BuiltEngine built;
   QUIRE_ASSIGN_OR_RETURN(built.memory,
                          PlanMemory(MemoryInputsFor(config, model, choices, system, text_layer_bytes)));
-  QUIRE_ASSIGN_OR_RETURN(LoadedModel loaded,
-                         LoadModelOnOwnThread(checkpoint, config, model, choices, built.memory.num_blocks));
+  const DecoderOptions decoder_options = {.limits = choices.decoder_limits,
+                                          .weight_type = choices.weight_type,
+                                          .compute_type = config.compute_type,
+                                          .num_blocks = built.memory.num_blocks};
+  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded, LoadDecoder(checkpoint, model, decoder_options, ProgressLog()));
   built.info = MakeInfo(model, choices, loaded.compute, built.memory.max_model_len);
-  built.loop = StartEngine(config, choices, built.memory, std::move(loaded.runner), std::move(end_of_generation_ids),
-                           clock);
+  auto runner = std::make_unique<CpuModelRunner>(std::move(loaded.decoder), BatchLimits(choices.decoder_limits));
+  built.loop = StartEngine(config, choices, built.memory, std::move(runner), std::move(end_of_generation_ids), clock);
   return built;
 }
 

@@ -105,7 +105,9 @@ absl::Status ReadEnds(const Checkpoint& checkpoint, GgufVocabulary& vocabulary) 
 // The byte that a byte-level vocabulary writes as this code point, if any: printable Latin-1 stands for itself, the
 // other 68 bytes follow from U+0100 on, in order.
 std::optional<char> ByteOfCodePoint(uint32_t code) {
-  const auto is_printable = [](uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD); };
+  const auto is_printable = [](uint32_t c) {
+    return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD);
+  };
   if (code < 0x100) return is_printable(code) ? std::optional(static_cast<char>(code)) : std::nullopt;
   const uint32_t rank = code - 0x100;
   if (rank <= 0x20) return static_cast<char>(rank);

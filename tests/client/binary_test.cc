@@ -103,7 +103,8 @@ TEST_CASE("Ctrl-C ends a batch, and the next run asks what was in flight") {
     return grpc::Status::OK;
   };
   const TempDir dir;
-  std::ofstream(dir.File("in")) << "{\"id\":1,\"prompt\":\"A\"}\n{\"id\":2,\"prompt\":\"B\"}\n{\"id\":3,\"prompt\":\"C\"}\n";
+  std::ofstream(dir.File("in")) << "{\"id\":1,\"prompt\":\"A\"}\n{\"id\":2,\"prompt\":\"B\"}\n"
+                                << "{\"id\":3,\"prompt\":\"C\"}\n";
   const std::vector<std::string> command = {QUIRE_BINARY, "generate",        "--input", dir.File("in"),   "--output",
                                             dir.File("out"), "--concurrency", "1",      "--address", server.address(),
                                             "--json"};

@@ -33,7 +33,8 @@ TEST_CASE("generate prints the streamed text, raw into a pipe and escaped to a t
   CHECK(piped.code == ExitCode::kOk);
   CHECK(piped.out == "Hello \x1b[2Jworld\n");
   CHECK(piped.err.empty());
-  const RunResult shown = RunQuire({"--address", server.address(), "generate", "x"}, {.input = "", .out_is_terminal = true});
+  const RunResult shown =
+      RunQuire({"--address", server.address(), "generate", "x"}, {.input = "", .out_is_terminal = true});
   CHECK(shown.out == "Hello \\x1b[2Jworld\n");
 }
 
@@ -131,7 +132,8 @@ TEST_CASE("nobody at the address is one sentence that names it, and exit code 3"
     const RunResult result = RunQuire({command, "--address", address});
     CHECK(result.code == ExitCode::kCannotConnect);
     CHECK(result.out.empty());
-    CHECK(result.err == "quire: cannot connect to " + address + ": connection refused; is quire-server running there?\n");
+    CHECK(result.err ==
+          "quire: cannot connect to " + address + ": connection refused; is quire-server running there?\n");
   }
   const RunResult json = RunQuire({"generate", "x", "--json", "--address", address});
   CHECK(json.code == ExitCode::kCannotConnect);
@@ -232,8 +234,9 @@ TEST_CASE("tokenize and detokenize are each other's inverse") {
   const RunResult json = RunQuire({"tokenize", "ab", "--json", "--address", server.address()});
   CHECK(Json::parse(json.out)["token_ids"] == Json({97, 98}));
   CHECK(RunQuire({"detokenize", "97", "98", "--address", server.address()}).out == "ab\n");
-  CHECK(RunQuire({"detokenize", "97", "27", "--address", server.address()}, {.input = "", .out_is_terminal = true}).out ==
-        "a\\x1b\n");
+  const RunResult shown = RunQuire({"detokenize", "97", "27", "--address", server.address()},
+                                   {.input = "", .out_is_terminal = true});
+  CHECK(shown.out == "a\\x1b\n");
 }
 
 TEST_CASE("info shows the model") {

@@ -18,7 +18,9 @@ using StreamWriter = grpc::ServerWriter<v1::GenerateStreamResponse>;
 
 // A quire server without an engine, on a free port of 127.0.0.1: what it answers is what a test sets. Handlers
 // run on gRPC's threads, several at once; they are set before the first call.
-class FakeServer : private v1::Generation::Service, private v1::Cache::Service, private grpc::health::v1::Health::Service {
+class FakeServer : private v1::Generation::Service,
+                   private v1::Cache::Service,
+                   private grpc::health::v1::Health::Service {
  public:
   using StreamHandler = std::function<grpc::Status(grpc::ServerContext&, const v1::GenerateRequest&, StreamWriter&)>;
   using UnaryHandler = std::function<grpc::Status(const v1::GenerateRequest&, v1::GenerateResponse&)>;

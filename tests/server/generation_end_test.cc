@@ -11,8 +11,8 @@
 namespace quire::testing {
 namespace {
 
-// Answers that would go on for a million tokens: whoever ends them ends them in the middle.
-constexpr int64_t kEndless = 1 << 20;
+// Answers that would go on for millions of tokens: whoever ends them ends them in the middle.
+constexpr int64_t kEndless = 1 << 22;
 
 TestServerOptions EndlessAnswers() {
   return {.script = "abcdefgh", .script_ends = false, .max_model_len = kEndless, .num_blocks = 2 * kEndless / 16};

@@ -86,7 +86,7 @@ void CheckFreeRunning(DecoderHarness& decoder, const nlohmann::json& golden, con
   }
 }
 
-void CheckGoldens(const DecoderOptions& options, const GoldenBounds& bounds) {
+void CheckGoldens(const HarnessOptions& options, const GoldenBounds& bounds) {
   const auto goldens = Goldens();
   REQUIRE(goldens.size() == 7);
   DecoderHarness decoder(RequireModel().string(), options);

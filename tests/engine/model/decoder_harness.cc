@@ -12,7 +12,7 @@
 
 namespace quire::testing {
 
-DecoderHarness::DecoderHarness(const std::string& model_path, const DecoderOptions& options)
+DecoderHarness::DecoderHarness(const std::string& model_path, const HarnessOptions& options)
     : options_(options),
       blocks_per_seq_(CeilDiv(options.max_seq_len, options.block_size)),
       seq_lens_(options.max_num_seqs, 0) {
@@ -30,14 +30,14 @@ DecoderHarness::DecoderHarness(const std::string& model_path, const DecoderOptio
                                 .max_seq_len = options.max_seq_len,
                                 .num_threads = options.num_threads,
                                 .kv_layout = KvLayoutFor(config_, options.block_size, options.kv_type)};
-  team_ = std::make_unique<ThreadTeam>(options.num_threads, Workspace::ScratchBytesFor(config_, limits));
-  auto weights = LoadWeights(**checkpoint, config_, options.weight_type, options.compute_type, *team_,
+  auto team = std::make_unique<ThreadTeam>(options.num_threads, Workspace::ScratchBytesFor(config_, limits));
+  auto weights = LoadWeights(**checkpoint, config_, options.weight_type, options.compute_type, *team,
                              [](int64_t, int64_t) {});
   INFO(weights.status().ToString());
   REQUIRE(weights.ok());
   const int64_t num_blocks = options.max_num_seqs * blocks_per_seq_;
   decoder_ = std::make_unique<Decoder>(config_, *std::move(weights), limits, options.compute_type, num_blocks,
-                                       team_.get());
+                                       std::move(team));
 
   std::vector<BlockId> blocks(num_blocks);
   std::iota(blocks.begin(), blocks.end(), 0);

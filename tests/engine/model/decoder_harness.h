@@ -12,7 +12,7 @@
 
 namespace quire::testing {
 
-struct DecoderOptions {
+struct HarnessOptions {
   DType weight_type = DType::kF32;
   DType compute_type = DType::kF32;
   DType kv_type = DType::kF32;
@@ -34,7 +34,7 @@ struct SequenceChunk {
 // length grows with each step.
 class DecoderHarness {
  public:
-  DecoderHarness(const std::string& model_path, const DecoderOptions& options);
+  DecoderHarness(const std::string& model_path, const HarnessOptions& options);
 
   const ModelConfig& config() const { return config_; }
 
@@ -47,9 +47,8 @@ class DecoderHarness {
  private:
   ForwardBatch MakeBatch(const std::vector<SequenceChunk>& chunks);
 
-  DecoderOptions options_;
+  HarnessOptions options_;
   ModelConfig config_;
-  std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<Decoder> decoder_;
   int64_t blocks_per_seq_;
   std::vector<std::vector<BlockId>> block_tables_;  // [max_num_seqs, blocks_per_seq]

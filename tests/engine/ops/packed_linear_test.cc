@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -94,7 +95,7 @@ double ToleranceFor(DType weight_type, DType compute_type) {
 }  // namespace
 
 TEST_CASE("a packed linear layer equals the matrix product, for every kernel and number of rows", "[ops]") {
-  const Case shape = kCases[GENERATE(range(0, 5))];
+  const Case shape = kCases[GENERATE(Catch::Generators::range(0, 5))];
   const auto [weight_type, compute_type] = GENERATE(table<DType, DType>(
       {{DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}}));
   const LinearOutput output = GENERATE(LinearOutput::kOverwrite, LinearOutput::kAccumulate);
@@ -110,7 +111,7 @@ TEST_CASE("a packed linear layer equals the matrix product, for every kernel and
 }
 
 TEST_CASE("computed in f32, a row's bits do not depend on how many rows are computed with it", "[ops]") {
-  const Case shape = kCases[GENERATE(range(0, 5))];
+  const Case shape = kCases[GENERATE(Catch::Generators::range(0, 5))];
   const DType weight_type = GENERATE(DType::kF32, DType::kBF16);
   const LinearOutput output = GENERATE(LinearOutput::kOverwrite, LinearOutput::kAccumulate);
   Fixture fixture(shape, weight_type, DType::kF32, output);

@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 #include <random>
 
@@ -27,7 +28,7 @@ const AttentionShape kShapes[] = {
 }  // namespace
 
 TEST_CASE("attention equals the formula across block and tile boundaries", "[ops]") {
-  const AttentionShape shape = kShapes[GENERATE(range(0, 6))];
+  const AttentionShape shape = kShapes[GENERATE(Catch::Generators::range(0, 6))];
   const int64_t num_tokens = GENERATE(1, 2, 15, 16, 17, 64, 65, 255, 256, 257, 300, 600);
   const AttentionSequence sequence = RandomSequence(shape, num_tokens, num_tokens);
   AttentionHarness harness(shape, {sequence});
@@ -35,7 +36,7 @@ TEST_CASE("attention equals the formula across block and tile boundaries", "[ops
 }
 
 TEST_CASE("a bf16 cache stays within bf16's error of the formula", "[ops]") {
-  AttentionShape shape = kShapes[GENERATE(range(0, 6))];
+  AttentionShape shape = kShapes[GENERATE(Catch::Generators::range(0, 6))];
   shape.kv_type = DType::kBF16;
   shape.score_scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
   const int64_t num_tokens = GENERATE(1, 17, 300);
@@ -45,7 +46,7 @@ TEST_CASE("a bf16 cache stays within bf16's error of the formula", "[ops]") {
 }
 
 TEST_CASE("a chunked sequence gives the same bits as a whole one", "[ops]") {
-  AttentionShape shape = kShapes[GENERATE(range(0, 6))];
+  AttentionShape shape = kShapes[GENERATE(Catch::Generators::range(0, 6))];
   shape.kv_type = GENERATE(DType::kF32, DType::kBF16);
   const int64_t chunk = GENERATE(1, 7, 64, 100);
   constexpr int64_t kTokens = 530;

@@ -40,7 +40,10 @@ impl PreTokenizer {
             Family::Llama3 => LLAMA3_PATTERN,
             Family::Qwen2 => QWEN2_PATTERN,
         };
-        let pattern = RegexBuilder::new(pattern).dfa_size_limit(MAX_DFA_BYTES).build().map_err(|error| error.to_string())?;
+        let pattern = RegexBuilder::new(pattern)
+            .dfa_size_limit(MAX_DFA_BYTES)
+            .build()
+            .map_err(|error| error.to_string())?;
         Ok(Self { family, pattern })
     }
 

@@ -1,0 +1,47 @@
+#include "engine/model/decoder_loader.h"
+
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "engine/model/weights.h"
+#include "engine/ops/parallel.h"
+
+namespace quire {
+namespace {
+
+absl::StatusOr<LoadedDecoder> LoadHere(const Checkpoint& checkpoint, const ModelConfig& config,
+                                       const DecoderOptions& options,
+                                       const std::function<void(int64_t, int64_t)>& progress) {
+  auto team = std::make_unique<ThreadTeam>(options.limits.num_threads,
+                                           Workspace::ScratchBytesFor(config, options.limits));
+  LoadedDecoder loaded;
+  QUIRE_ASSIGN_OR_RETURN(loaded.compute, ChooseComputeType(options.compute_type, config, options.weight_type, *team));
+  const DType compute_type = loaded.compute.compute_type;
+  QUIRE_ASSIGN_OR_RETURN(ModelWeights weights,
+                         LoadWeights(checkpoint, config, options.weight_type, compute_type, *team, progress));
+  loaded.decoder = std::make_unique<Decoder>(config, std::move(weights), options.limits, compute_type,
+                                             options.num_blocks, std::move(team));
+  return loaded;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedDecoder> LoadDecoder(const Checkpoint& checkpoint, const ModelConfig& config,
+                                          const DecoderOptions& options,
+                                          const std::function<void(int64_t, int64_t)>& progress) {
+  absl::StatusOr<LoadedDecoder> loaded;
+  // OpenMP keeps a team of threads for each thread that ever opened a region, and the thread that will run the steps
+  // has its own. Loading happens on a thread that ends, and its team with it.
+  std::thread([&] {
+    try {
+      loaded = LoadHere(checkpoint, config, options, progress);
+    } catch (const std::bad_alloc&) {
+      loaded = absl::ResourceExhaustedError("out of memory while loading the model");
+    }
+  }).join();
+  return loaded;
+}
+
+}  // namespace quire
