@@ -35,8 +35,10 @@ double MeasureForward(const PackedLinear& linear, DType compute_type, int64_t ro
 
 // The geometric mean over the numbers of rows, in seconds. Timing does not depend on the weights' values.
 double MeasureLayer(const ModelConfig& config, DType weight_type, DType compute_type, ThreadTeam& team) {
-  const PackedLinear linear(2 * config.intermediate_size, config.hidden_size, weight_type, compute_type,
-                            LinearOutput::kOverwrite);
+  const int64_t out_features = 2 * config.intermediate_size;
+  Arena arena(PackedLinear::BytesFor(out_features, config.hidden_size, weight_type) + Arena::kAlignment);
+  const PackedLinear linear(out_features, config.hidden_size, weight_type, compute_type, LinearOutput::kOverwrite,
+                            &arena);
   double log_sum = 0;
   for (const int64_t rows : kMeasuredRows) log_sum += std::log(MeasureForward(linear, compute_type, rows, team));
   return std::exp(log_sum / kMeasuredRows.size());

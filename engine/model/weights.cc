@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "engine/base/math.h"
 #include "engine/base/status.h"
 
 namespace quire {
@@ -53,11 +54,12 @@ LinearSource HeadSource(const ModelConfig& config) {
 // Finds, checks and packs tensors; counts what is done.
 class WeightLoader {
  public:
-  WeightLoader(const Checkpoint& checkpoint, DType weight_type, DType compute_type, ThreadTeam& team,
+  WeightLoader(const Checkpoint& checkpoint, DType weight_type, DType compute_type, Arena* arena, ThreadTeam& team,
                const std::function<void(int64_t, int64_t)>& progress)
       : checkpoint_(checkpoint),
         weight_type_(weight_type),
         compute_type_(compute_type),
+        arena_(arena),
         team_(team),
         progress_(progress) {
     for (const CheckpointTensor& tensor : checkpoint.tensors()) {
@@ -88,7 +90,7 @@ class WeightLoader {
 
   // The source was checked.
   PackedLinear LoadLinear(const LinearSource& source, LinearOutput output) {
-    PackedLinear linear(source.total_out_features(), source.in_features, weight_type_, compute_type_, output);
+    PackedLinear linear(source.total_out_features(), source.in_features, weight_type_, compute_type_, output, arena_);
     team_.Run([&](Worker& worker) {
       worker.For(linear.num_panels(), [&](int64_t begin, int64_t end) {
         for (int64_t panel = begin; panel < end; ++panel) PackPanel(source, panel, worker, &linear);
@@ -133,6 +135,7 @@ class WeightLoader {
   const Checkpoint& checkpoint_;
   const DType weight_type_;
   const DType compute_type_;
+  Arena* const arena_;
   ThreadTeam& team_;
   const std::function<void(int64_t, int64_t)>& progress_;
   int64_t total_bytes_ = 0;
@@ -155,17 +158,22 @@ absl::Status CheckAll(const WeightLoader& loader, const ModelConfig& config) {
   return absl::OkStatus();
 }
 
+int64_t PanelBytesFor(const ModelConfig& config, DType weight_type) {
+  const auto linear = [&](const LinearSource& source) {
+    return AlignUp(PackedLinear::BytesFor(source.total_out_features(), source.in_features, weight_type),
+                   Arena::kAlignment);
+  };
+  const int64_t layer = linear(QkvSource(config, 0)) + linear(OutputSource(config, 0)) +
+                        linear(GateUpSource(config, 0)) + linear(DownSource(config, 0));
+  const int64_t embedding = config.tied_embeddings ? 0 : linear(EmbeddingSource(config));
+  return config.num_layers * layer + linear(HeadSource(config)) + embedding;
+}
+
 }  // namespace
 
 int64_t WeightsBytesFor(const ModelConfig& config, DType weight_type) {
-  const auto linear = [&](const LinearSource& source) {
-    return PackedLinear::BytesFor(source.total_out_features(), source.in_features, weight_type);
-  };
-  const int64_t norm = config.hidden_size * static_cast<int64_t>(sizeof(float));
-  const int64_t layer = linear(QkvSource(config, 0)) + linear(OutputSource(config, 0)) +
-                        linear(GateUpSource(config, 0)) + linear(DownSource(config, 0)) + 2 * norm;
-  const int64_t embedding = config.tied_embeddings ? 0 : linear(EmbeddingSource(config));
-  return config.num_layers * layer + norm + linear(HeadSource(config)) + embedding;
+  const int64_t norm_bytes = config.hidden_size * static_cast<int64_t>(sizeof(float));
+  return PanelBytesFor(config, weight_type) + (2 * config.num_layers + 1) * norm_bytes;
 }
 
 int64_t LoadScratchBytesFor(const ModelConfig& config) {
@@ -176,7 +184,8 @@ int64_t LoadScratchBytesFor(const ModelConfig& config) {
 absl::StatusOr<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig& config, DType weight_type,
                                          DType compute_type, ThreadTeam& team,
                                          const std::function<void(int64_t, int64_t)>& progress) {
-  WeightLoader loader(checkpoint, weight_type, compute_type, team, progress);
+  Arena arena(PanelBytesFor(config, weight_type));
+  WeightLoader loader(checkpoint, weight_type, compute_type, &arena, team, progress);
   QUIRE_RETURN_IF_ERROR(CheckAll(loader, config));
   std::vector<LayerWeights> layers;
   layers.reserve(config.num_layers);
@@ -191,6 +200,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const Mod
     });
   }
   ModelWeights weights = {
+      .arena = {},
       .layers = std::move(layers),
       .final_norm = loader.LoadVector("output_norm.weight"),
       .lm_head = loader.LoadLinear(HeadSource(config), LinearOutput::kOverwrite),
@@ -199,6 +209,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const Mod
   if (!config.tied_embeddings) {
     weights.embedding = loader.LoadLinear(EmbeddingSource(config), LinearOutput::kOverwrite);
   }
+  weights.arena = std::move(arena);  // pieces stay where they are
   return weights;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/model/model_config.h"
 #include "engine/ops/packed_linear.h"
 #include "engine/ops/parallel.h"
+#include "engine/tensor/arena.h"
 #include "engine/tensor/dtype.h"
 
 namespace quire {
@@ -24,6 +25,7 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
+  Arena arena;                            // holds the panels of all layers
   std::vector<LayerWeights> layers;       // [num_layers]
   std::vector<float> final_norm;          // [hidden_size]
   PackedLinear lm_head;                   // [vocab_size, hidden_size]

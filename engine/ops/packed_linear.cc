@@ -17,14 +17,14 @@ int64_t NumPanels(int64_t out_features) { return CeilDiv(out_features, kPanelWid
 }  // namespace
 
 PackedLinear::PackedLinear(int64_t out_features, int64_t in_features, DType weight_type, DType compute_type,
-                           LinearOutput output)
+                           LinearOutput output, Arena* arena)
     : out_features_(out_features),
       in_features_(in_features),
       num_panels_(NumPanels(out_features)),
       weight_type_(weight_type),
       compute_type_(compute_type),
       accumulate_(output == LinearOutput::kAccumulate),
-      panels_(BytesFor(out_features, in_features, weight_type)),
+      panels_(arena->Take(BytesFor(out_features, in_features, weight_type))),
       brgemm_(Brgemm::Create({.n = kPanelWidth,
                               .k = in_features,
                               .lda = in_features,

@@ -8,7 +8,7 @@
 #include "engine/ops/brgemm.h"
 #include "engine/ops/panel_kernels.h"
 #include "engine/ops/parallel.h"
-#include "engine/tensor/buffer.h"
+#include "engine/tensor/arena.h"
 #include "engine/tensor/tensor_view.h"
 
 namespace quire {
@@ -24,8 +24,10 @@ enum class LinearOutput { kOverwrite, kAccumulate };
 // Where oneDNN has no micro-kernel for the processor, vector code serves every number of rows.
 class PackedLinear {
  public:
-  // Allocates zeroed panels. `in_features` is even. `output` is what Forward does with its result.
-  PackedLinear(int64_t out_features, int64_t in_features, DType weight_type, DType compute_type, LinearOutput output);
+  // Takes zeroed panels, BytesFor, from `arena`, which must outlive the layer. `in_features` is even. `output` is what
+  // Forward does with its result.
+  PackedLinear(int64_t out_features, int64_t in_features, DType weight_type, DType compute_type, LinearOutput output,
+               Arena* arena);
 
   static int64_t BytesFor(int64_t out_features, int64_t in_features, DType weight_type);
   // Each worker's scratch that Forward needs.
@@ -65,8 +67,8 @@ class PackedLinear {
   DType weight_type_;
   DType compute_type_;
   bool accumulate_;
-  Buffer panels_;                  // [num_panels, in_features, kPanelWidth] in panel_kernels.h's order
-  std::optional<Brgemm> brgemm_;   // for inputs of compute_type
+  std::span<std::byte> panels_;   // [num_panels, in_features, kPanelWidth] in panel_kernels.h's order
+  std::optional<Brgemm> brgemm_;  // for inputs of compute_type
 };
 
 }  // namespace quire

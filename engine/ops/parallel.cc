@@ -1,7 +1,6 @@
 #include "engine/ops/parallel.h"
 
 #include <omp.h>
-#include <sched.h>
 
 #include "engine/base/check.h"
 
@@ -44,16 +43,15 @@ void ThreadTeam::Barrier() {
     num_arrived_.store(0, std::memory_order_relaxed);
     next_item_.store(0, std::memory_order_relaxed);
     barrier_round_.store(round + 1, std::memory_order_release);
+    barrier_round_.notify_all();  // no system call unless somebody sleeps
     return;
   }
-  constexpr int kSpinsBeforeYield = 4096;
-  for (int spins = 0; barrier_round_.load(std::memory_order_acquire) == round; ++spins) {
-    if (spins < kSpinsBeforeYield) {
-      Pause();
-    } else {
-      sched_yield();
-    }
+  constexpr int kSpinsBeforeSleep = 2000;
+  for (int spins = 0; spins < kSpinsBeforeSleep; ++spins) {
+    if (barrier_round_.load(std::memory_order_acquire) != round) return;
+    Pause();
   }
+  barrier_round_.wait(round, std::memory_order_acquire);
 }
 
 }  // namespace quire

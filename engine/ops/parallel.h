@@ -48,7 +48,8 @@ class Worker {
 
 // quire's only threads for arithmetic: one OpenMP team that enters a parallel region together, the calling thread
 // among them. Inside a region the threads meet at a spinning barrier (a fraction of a microsecond, against several
-// for leaving and entering a region), which yields when it takes long, so that a busy neighbour is not fought.
+// for leaving and entering a region). A thread that has spun for long sleeps until the last one comes: a neighbour that
+// took a processor away is not fought, and a thread that slept is given a processor before one that only yielded.
 // One region at a time.
 class ThreadTeam {
  public:

@@ -1,0 +1,175 @@
+// The whole engine over a model that computes: what else runs, how prompts are cut and whether blocks run out must not
+// change a request's tokens. In f32, greedy: equal in every token.
+
+#include <catch2/catch_test_macros.hpp>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/base/clock.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/runtime/engine_builder.h"
+#include "tests/support/fake_engine.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test_data.h"
+#include "tests/support/tiny_model.h"
+
+namespace quire::testing {
+namespace {
+
+struct Prompt {
+  std::vector<TokenId> token_ids;
+  int64_t max_tokens;
+};
+
+using Outputs = std::vector<std::vector<TokenId>>;
+
+EngineConfig F32Config() {
+  EngineConfig config;
+  config.weight_type = "f32";
+  config.kv_cache_dtype = "f32";
+  config.max_model_len = 256;
+  config.max_num_seqs = 32;
+  config.kv_cache_memory_bytes = int64_t{768} << 20;
+  return config;
+}
+
+class RunningEngine {
+ public:
+  RunningEngine(const std::string& model_path, const EngineConfig& config) {
+    auto checkpoint = OpenCheckpoint(model_path);
+    REQUIRE(checkpoint.ok());
+    auto built = BuildEngine(**checkpoint, config, 0, {}, &clock_);
+    INFO(built.status().ToString());
+    REQUIRE(built.ok());
+    built_ = *std::move(built);
+  }
+
+  EngineLoop& loop() { return *built_.loop; }
+  const EngineInfo& info() const { return built_.info; }
+  const MemoryPlan& memory() const { return built_.memory; }
+
+  std::shared_ptr<RecordingSink> Start(const Prompt& prompt) {
+    GenerationRequest request;
+    request.prompt_token_ids = prompt.token_ids;
+    request.sampling.temperature = 0;
+    request.sampling.ignore_eos = true;
+    request.sampling.max_tokens = prompt.max_tokens;
+    request.arrival_time = clock_.Now();
+    const auto sink = std::make_shared<RecordingSink>();
+    request.sink = sink;
+    REQUIRE(loop().Submit(std::move(request)).ok());
+    return sink;
+  }
+
+  Outputs RunTogether(const std::vector<Prompt>& prompts) {
+    std::vector<std::shared_ptr<RecordingSink>> sinks;
+    for (const Prompt& prompt : prompts) sinks.push_back(Start(prompt));
+    Outputs outputs;
+    for (const auto& sink : sinks) {
+      sink->WaitForFinish();
+      CHECK(sink->result().status.ok());
+      outputs.push_back(sink->token_ids());
+    }
+    return outputs;
+  }
+
+  Outputs RunOneByOne(const std::vector<Prompt>& prompts) {
+    Outputs outputs;
+    for (const Prompt& prompt : prompts) outputs.push_back(RunTogether({prompt}).front());
+    return outputs;
+  }
+
+ private:
+  SteadyClock clock_;
+  BuiltEngine built_;
+};
+
+std::vector<Prompt> RandomPrompts(int count, int64_t vocab_size, int64_t max_prompt_tokens, int64_t max_output_tokens) {
+  std::mt19937_64 random(17);
+  std::vector<Prompt> prompts(count);
+  for (Prompt& prompt : prompts) {
+    const auto length = 1 + random() % static_cast<uint64_t>(max_prompt_tokens);
+    for (uint64_t i = 0; i < length; ++i) prompt.token_ids.push_back(static_cast<TokenId>(random() % vocab_size));
+    prompt.max_tokens = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(max_output_tokens));
+  }
+  return prompts;
+}
+
+void CheckBatchedEqualsAlone(const std::string& model_path) {
+  RunningEngine engine(model_path, F32Config());
+  const auto prompts = RandomPrompts(32, engine.info().vocab_size, 150, 30);
+  const Outputs alone = engine.RunOneByOne(prompts);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    CHECK(alone[i].size() == static_cast<size_t>(prompts[i].max_tokens));
+  }
+  CHECK(engine.RunTogether(prompts) == alone);
+  CHECK(engine.loop().GetStats(false).cache.num_used_blocks == 0);
+}
+
+void CheckPreemptedEqualsAlone(const std::string& model_path) {
+  EngineConfig config = F32Config();
+  RunningEngine roomy(model_path, config);
+  const auto prompts = RandomPrompts(32, roomy.info().vocab_size, 60, 100);
+  const Outputs alone = roomy.RunOneByOne(prompts);
+  config.kv_cache_memory_bytes = 40 * roomy.memory().bytes_per_block;
+  RunningEngine tight(model_path, config);
+  CHECK(tight.RunTogether(prompts) == alone);
+  const EngineStats stats = tight.loop().GetStats(false);
+  CHECK(stats.num_preemptions > 0);
+  CHECK(stats.cache.num_used_blocks == 0);
+}
+
+void CheckChunkedEqualsWhole(const std::string& model_path) {
+  Outputs outputs[3];
+  int index = 0;
+  for (const int64_t budget : {512, 64, 16}) {
+    EngineConfig config = F32Config();
+    config.max_num_batched_tokens = budget;
+    config.max_num_seqs = 16;
+    RunningEngine engine(model_path, config);
+    outputs[index++] = engine.RunTogether(RandomPrompts(16, engine.info().vocab_size, 200, 16));
+  }
+  CHECK(outputs[1] == outputs[0]);
+  CHECK(outputs[2] == outputs[0]);
+}
+
+std::string TinyModel(const TempDir& dir) { return WriteTinyModel({}, dir.File("tiny.gguf")); }
+
+}  // namespace
+
+TEST_CASE("tiny model: 32 requests together equal each alone") {
+  const TempDir dir;
+  CheckBatchedEqualsAlone(TinyModel(dir));
+}
+TEST_CASE("tiny model: preempted requests equal each alone") {
+  const TempDir dir;
+  CheckPreemptedEqualsAlone(TinyModel(dir));
+}
+TEST_CASE("tiny model: chunked prompts equal whole ones") {
+  const TempDir dir;
+  CheckChunkedEqualsWhole(TinyModel(dir));
+}
+TEST_CASE("real model: 32 requests together equal each alone", "[model]") {
+  CheckBatchedEqualsAlone(RequireModel().string());
+}
+TEST_CASE("real model: preempted requests equal each alone", "[model]") {
+  CheckPreemptedEqualsAlone(RequireModel().string());
+}
+TEST_CASE("real model: chunked prompts equal whole ones", "[model]") {
+  CheckChunkedEqualsWhole(RequireModel().string());
+}
+
+TEST_CASE("a budget too small for the model is refused with what would suffice") {
+  const TempDir dir;
+  const auto checkpoint = OpenCheckpoint(TinyModel(dir));
+  EngineConfig config;
+  config.memory_budget_bytes = 1 << 20;
+  const SteadyClock clock;
+  const auto built = BuildEngine(**checkpoint, config, 0, {}, &clock);
+  REQUIRE(built.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(built.status().message().find("what would work is at least") != absl::string_view::npos);
+}
+
+}  // namespace quire::testing
