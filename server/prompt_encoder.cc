@@ -24,7 +24,11 @@ absl::Status NamingField(const absl::Status& status, std::string_view field) {
 
 PromptEncoder::PromptEncoder(const Tokenizer* tokenizer, const ChatTemplate* chat_template, int64_t vocab_size,
                              int64_t max_model_len)
-    : tokenizer_(tokenizer), chat_template_(chat_template), vocab_size_(vocab_size), max_model_len_(max_model_len) {}
+    : tokenizer_(tokenizer),
+      chat_template_(chat_template),
+      special_text_guard_(*tokenizer),
+      vocab_size_(vocab_size),
+      max_model_len_(max_model_len) {}
 
 absl::Status PromptEncoder::Check(const Prompt& prompt) const {
   if (const auto* text = std::get_if<TextPrompt>(&prompt)) {
@@ -79,7 +83,9 @@ absl::Status PromptEncoder::CheckChat(const std::vector<ChatMessage>& messages) 
 }
 
 absl::StatusOr<std::vector<TokenId>> PromptEncoder::EncodeChat(const std::vector<ChatMessage>& messages) const {
-  const auto text = chat_template_->Render(messages, /*add_generation_prompt=*/true);
+  std::vector<ChatMessage> guarded = messages;
+  for (ChatMessage& message : guarded) message.content = special_text_guard_.Guard(message.content);
+  const auto text = chat_template_->Render(guarded, /*add_generation_prompt=*/true);
   if (!text.ok()) return NamingField(text.status(), "chat");
   if (text->empty()) return InvalidArgument("chat", "an empty rendered prompt", "at least one character");
   // A template may repeat what it was given.

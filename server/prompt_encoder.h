@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "engine/base/ids.h"
 #include "engine/text/chat_template.h"
+#include "engine/text/special_text_guard.h"
 #include "engine/text/tokenizer.h"
 
 namespace quire {
@@ -46,6 +47,7 @@ class PromptEncoder {
 
   const Tokenizer* tokenizer_;
   const ChatTemplate* chat_template_;
+  SpecialTextGuard special_text_guard_;  // a message's text must not become the template's control tokens
   int64_t vocab_size_;
   int64_t max_model_len_;
 };

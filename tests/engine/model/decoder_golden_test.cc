@@ -19,6 +19,10 @@ struct GoldenBounds {
   double logit;
   double logprob;
   double margin;  // greedy ids must agree up to the first recorded margin below it
+  // How many of all prompts' tokens may miss the log-probability bound, and by how much. Improbable tokens feel the
+  // rounding of weights most: an independent f32 decoder over weights rounded to bf16 misses 0.15 too.
+  double prompt_outliers_ratio = 0;
+  double outlier_logprob = 0;
 };
 
 nlohmann::json Goldens() {
@@ -38,7 +42,8 @@ TokenId ArgMax(const std::vector<float>& logits) {
 }
 
 // Prompt and recorded answer in one pass: every row is compared, so that an early stop can't hide an error.
-void CheckTeacherForced(DecoderHarness& decoder, const nlohmann::json& golden, const GoldenBounds& bounds) {
+// Returns how many prompt tokens miss the log-probability bound.
+int64_t CheckTeacherForced(DecoderHarness& decoder, const nlohmann::json& golden, const GoldenBounds& bounds) {
   auto tokens = golden["ids"].get<std::vector<TokenId>>();
   const size_t num_prompt = tokens.size();
   const auto greedy = golden["greedy"].get<std::vector<TokenId>>();
@@ -47,13 +52,17 @@ void CheckTeacherForced(DecoderHarness& decoder, const nlohmann::json& golden, c
   const auto logits = decoder.Forward({{0, tokens}});
   REQUIRE(logits.size() == num_prompt + greedy.size() - 1);
 
-  double worst_logprob = 0;
+  double worst_prompt_logprob = 0;
+  int64_t num_outliers = 0;
   const auto& prompt_logprobs = golden["prompt_logprobs"];
   REQUIRE(prompt_logprobs.size() == num_prompt - 1);
   for (size_t i = 0; i + 1 < num_prompt; ++i) {
     const double logprob = logits[i][tokens[i + 1]] - LogSumExp(logits[i]);
-    worst_logprob = std::max(worst_logprob, std::abs(logprob - prompt_logprobs[i].get<double>()));
+    const double error = std::abs(logprob - prompt_logprobs[i].get<double>());
+    worst_prompt_logprob = std::max(worst_prompt_logprob, error);
+    if (!(error <= bounds.logprob)) ++num_outliers;
   }
+  double worst_logprob = 0;
   for (const auto& [token, recorded] : golden["top10"].get<std::vector<std::pair<TokenId, double>>>()) {
     const auto& row = logits[num_prompt - 1];
     worst_logprob = std::max(worst_logprob, std::abs(row[token] - LogSumExp(row) - recorded));
@@ -65,12 +74,12 @@ void CheckTeacherForced(DecoderHarness& decoder, const nlohmann::json& golden, c
       worst_logit = std::max(worst_logit, std::abs(logits[num_prompt - 1 + step][token] - recorded));
     }
   }
-  INFO("prompt " << golden["name"] << ": worst logit error " << worst_logit << ", worst log-prob error "
-                 << worst_logprob);
-  WARN("prompt " << golden["name"] << ": worst logit error " << worst_logit << ", worst log-prob error "
-                 << worst_logprob);
+  INFO("prompt " << golden["name"] << ": worst error of a logit " << worst_logit << ", of a log-prob " << worst_logprob
+                 << ", of a prompt token's log-prob " << worst_prompt_logprob << ", prompt outliers " << num_outliers);
   CHECK(worst_logit <= bounds.logit);
   CHECK(worst_logprob <= bounds.logprob);
+  CHECK(worst_prompt_logprob <= std::max(bounds.logprob, bounds.outlier_logprob));
+  return num_outliers;
 }
 
 // Token by token through the cache, on its own output.
@@ -90,26 +99,35 @@ void CheckGoldens(const HarnessOptions& options, const GoldenBounds& bounds) {
   const auto goldens = Goldens();
   REQUIRE(goldens.size() == 7);
   DecoderHarness decoder(RequireModel().string(), options);
+  int64_t num_prompt_tokens = 0;
+  int64_t num_outliers = 0;
   for (const auto& golden : goldens) {
-    CheckTeacherForced(decoder, golden, bounds);
+    num_prompt_tokens += static_cast<int64_t>(golden["ids"].size());
+    num_outliers += CheckTeacherForced(decoder, golden, bounds);
     CheckFreeRunning(decoder, golden, bounds);
   }
+  INFO(num_outliers << " of " << num_prompt_tokens << " prompt tokens miss the log-prob bound");
+  CHECK(static_cast<double>(num_outliers) <= bounds.prompt_outliers_ratio * static_cast<double>(num_prompt_tokens));
 }
 
 constexpr GoldenBounds kF32Bounds = {.logit = 1e-3, .logprob = 1e-3, .margin = 0.002};
-constexpr GoldenBounds kBf16Bounds = {.logit = 0.3, .logprob = 0.15, .margin = 0.25};
+constexpr GoldenBounds kBf16CacheBounds = {.logit = 0.3, .logprob = 0.15, .margin = 0.25};
+constexpr GoldenBounds kBf16WeightBounds = {
+    .logit = 0.3, .logprob = 0.15, .margin = 0.25, .prompt_outliers_ratio = 0.02, .outlier_logprob = 0.4};
 
 }  // namespace
 
 TEST_CASE("f32 weights and cache reproduce the goldens", "[model]") { CheckGoldens({}, kF32Bounds); }
 
+TEST_CASE("a bf16 cache reproduces the goldens", "[model]") { CheckGoldens({.kv_type = DType::kBF16}, kBf16CacheBounds); }
+
 TEST_CASE("bf16 weights and cache computed in f32 reproduce the goldens", "[model]") {
-  CheckGoldens({.weight_type = DType::kBF16, .kv_type = DType::kBF16}, kBf16Bounds);
+  CheckGoldens({.weight_type = DType::kBF16, .kv_type = DType::kBF16}, kBf16WeightBounds);
 }
 
 TEST_CASE("bf16 weights and cache computed in bf16 reproduce the goldens", "[model]") {
   if (!PackedLinear::Supports(DType::kBF16, DType::kBF16)) SKIP("this processor has no bf16 matmul kernels");
-  CheckGoldens({.weight_type = DType::kBF16, .compute_type = DType::kBF16, .kv_type = DType::kBF16}, kBf16Bounds);
+  CheckGoldens({.weight_type = DType::kBF16, .compute_type = DType::kBF16, .kv_type = DType::kBF16}, kBf16WeightBounds);
 }
 
 }  // namespace quire::testing

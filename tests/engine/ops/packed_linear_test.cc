@@ -63,7 +63,7 @@ struct Fixture {
   ThreadTeam team;
 };
 
-// The worst error of a result, as a share of |x| |w| for each element: what rounding can be held against.
+// The worst error of a result, as a share of |x| |w| + |initial| for each element: what rounding can be held against.
 double WorstRelativeError(const Fixture& fixture, const std::vector<float>& x, int64_t rows, float initial,
                           const std::vector<float>& out) {
   const int64_t k = fixture.linear.in_features();
@@ -80,7 +80,8 @@ double WorstRelativeError(const Fixture& fixture, const std::vector<float>& x, i
         x_norm += a * a;
         w_norm += w * w;
       }
-      const double error = std::abs(out[row * fixture.linear.out_stride() + n] - sum) / std::sqrt(x_norm * w_norm);
+      const double size = std::sqrt(x_norm * w_norm) + std::abs(initial);
+      const double error = std::abs(out[row * fixture.linear.out_stride() + n] - sum) / size;
       if (!(error <= worst)) worst = error;
     }
   }
