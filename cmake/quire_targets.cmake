@@ -43,22 +43,28 @@ endfunction()
 
 # quire_add_test(NAME SRCS file... DEPS target... [LABELS label...])
 # A Catch2 binary whose test cases become ctest tests named NAME.<case>. A skipped case is reported as skipped.
-# The binary belongs to the targets quire_tests and quire_<area>_tests, and its cases bear the label <area>, where
-# <area> is its folder below tests/: engine, server or client.
+# The binary belongs to the targets quire_tests and quire_<name>_tests, and its cases bear the label <name>, for each
+# <name> of its path below tests/: engine and runtime, or server.
 function(quire_add_test name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LABELS" ${ARGN})
   quire_add_executable(${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} Catch2::Catch2WithMain)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE folder)
-  string(REGEX MATCH "^[^/]+" area ${folder})
+  string(REPLACE "/" ";" folder_names ${folder})
   quire_add_to_group(quire_tests ${name})
-  quire_add_to_group(quire_${area}_tests ${name})
+  foreach(folder_name IN LISTS folder_names)
+    quire_add_to_group(quire_${folder_name}_tests ${name})
+  endforeach()
+  set(timeout_seconds 300)
+  if(QUIRE_SANITIZE)
+    set(timeout_seconds 1500)
+  endif()
   # The cases are listed when ctest runs, not when the binary is linked: building runs nothing.
   catch_discover_tests(${name}
     TEST_PREFIX ${name}.
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DISCOVERY_MODE PRE_TEST
-    PROPERTIES SKIP_RETURN_CODE 4 TIMEOUT 300)
-  quire_label_tests(${name} ${area} ${ARG_LABELS})
+    PROPERTIES SKIP_RETURN_CODE 4 TIMEOUT ${timeout_seconds})
+  quire_label_tests(${name} ${folder_names} ${ARG_LABELS})
 endfunction()
 
 # Makes `target` part of what building `group` builds.
