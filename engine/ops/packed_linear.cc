@@ -9,7 +9,7 @@
 namespace quire {
 namespace {
 
-// Up to here, reading bf16 panels directly beats both expanding them and the matrix units (measured: kernels README).
+// Up to here, reading bf16 panels directly beats both expanding them and the matrix units (measured at 1 to 16 rows).
 constexpr int64_t kMaxVectorCodeRows = 4;
 
 int64_t NumPanels(int64_t out_features) { return CeilDiv(out_features, kPanelWidth); }

@@ -1,0 +1,101 @@
+#include "engine/model/weights.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/model/compute_type.h"
+#include "engine/model/model_config.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
+
+namespace quire::testing {
+namespace {
+
+struct Fixture {
+  explicit Fixture(const TinyModelOptions& options = {}) {
+    checkpoint = OpenCheckpoint(WriteTinyModel(options, dir.File("tiny.gguf"))).value();
+    config = ReadModelConfig(*checkpoint).value();
+  }
+
+  // The error of loading with a config that does not fit the file.
+  std::string LoadError() const {
+    ThreadTeam team(1, LoadScratchBytesFor(config));
+    const auto weights = LoadWeights(*checkpoint, config, DType::kF32, DType::kF32, team, [](int64_t, int64_t) {});
+    REQUIRE(weights.status().code() == absl::StatusCode::kInvalidArgument);
+    return std::string(weights.status().message());
+  }
+
+  TempDir dir;
+  std::unique_ptr<Checkpoint> checkpoint;
+  ModelConfig config;
+};
+
+bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the shape is read from metadata, also where head_dim is not hidden_size / num_heads") {
+  TinyModelOptions options;
+  options.head_dim = 24;
+  options.tied_embeddings = false;
+  const Fixture fixture(options);
+  CHECK(fixture.config.num_layers == options.num_layers);
+  CHECK(fixture.config.hidden_size == options.hidden_size);
+  CHECK(fixture.config.intermediate_size == options.intermediate_size);
+  CHECK(fixture.config.num_heads == options.num_heads);
+  CHECK(fixture.config.num_kv_heads == options.num_kv_heads);
+  CHECK(fixture.config.head_dim == 24);
+  CHECK(fixture.config.vocab_size == options.vocab_size);
+  CHECK(fixture.config.context_length == options.context_length);
+  CHECK_FALSE(fixture.config.tied_embeddings);
+  CHECK(Fixture().config.tied_embeddings);
+}
+
+TEST_CASE("a tensor of another shape is named with both shapes") {
+  Fixture fixture;
+  fixture.config.intermediate_size += 32;
+  const std::string error = fixture.LoadError();
+  CHECK(Contains(error, "blk.0.ffn_gate.weight to be [128, 64], found [96, 64]"));
+  CHECK(Contains(error, fixture.checkpoint->path()));
+}
+
+TEST_CASE("a missing tensor is named") {
+  Fixture fixture;
+  fixture.config.num_layers += 1;
+  CHECK(Contains(fixture.LoadError(), "expected a tensor blk.2.attn_norm.weight [64], found none"));
+}
+
+TEST_CASE("loaded weights take the bytes that were planned, and progress ends at the whole") {
+  for (const bool tied : {true, false}) {
+    TinyModelOptions options;
+    options.tied_embeddings = tied;
+    const Fixture fixture(options);
+    ThreadTeam team(2, LoadScratchBytesFor(fixture.config));
+    int64_t last_done = 0;
+    int64_t total = 1;
+    const auto weights = LoadWeights(*fixture.checkpoint, fixture.config, DType::kBF16, DType::kF32, team,
+                                     [&](int64_t done, int64_t all) {
+                                       CHECK(done > last_done);
+                                       last_done = done;
+                                       total = all;
+                                     });
+    REQUIRE(weights.ok());
+    CHECK(last_done == total);
+    CHECK(weights->arena.used_bytes() == weights->arena.size_bytes());
+    const int64_t norm_bytes = (2 * fixture.config.num_layers + 1) * fixture.config.hidden_size * 4;
+    CHECK(WeightsBytesFor(fixture.config, DType::kBF16) == weights->arena.size_bytes() + norm_bytes);
+  }
+}
+
+TEST_CASE("a compute type that can't read the storage is refused") {
+  const Fixture fixture;
+  ThreadTeam team(1, PackedLinear::ScratchBytesFor(fixture.config.intermediate_size));
+  const auto choice = ChooseComputeType("bf16", fixture.config, DType::kF32, team);
+  CHECK(choice.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(ChooseComputeType("auto", fixture.config, DType::kF32, team)->compute_type == DType::kF32);
+  CHECK(ChooseComputeType("f32", fixture.config, DType::kBF16, team)->compute_type == DType::kF32);
+}
+
+}  // namespace quire::testing
