@@ -3,8 +3,8 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
+#include "engine/base/strings.h"
 #include "engine/text/text_ffi_handles.h"
 #include "engine/text/utf8.h"
 #include "nlohmann/json.hpp"
@@ -46,8 +46,8 @@ class JinjaChatTemplate : public ChatTemplate {
   static absl::Status CheckUtf8(size_t index, std::string_view field, std::string_view text) {
     const size_t valid = Utf8ValidPrefix(text);
     if (valid == text.size()) return absl::OkStatus();
-    return InvalidArgument(absl::StrCat("messages[", index, "].", std::string(field)),
-                           absl::StrCat("a broken character at byte ", valid), "valid UTF-8");
+    return InvalidArgument(StrCat("messages[", index, "].", std::string(field)),
+                           StrCat("a broken character at byte ", valid), "valid UTF-8");
   }
 
   QuireTemplateHandle handle_;

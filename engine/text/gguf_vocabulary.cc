@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
+#include "engine/base/strings.h"
 #include "engine/text/utf8.h"
 
 namespace quire {
@@ -41,7 +41,7 @@ absl::StatusOr<QuirePreTokenizer> ReadPreTokenizer(const Checkpoint& checkpoint)
   QUIRE_ASSIGN_OR_RETURN(const std::string model, checkpoint.GetString("tokenizer.ggml.model"));
   if (model == "llama") return QUIRE_PRE_TOKENIZER_SENTENCE_PIECE;
   if (model != "gpt2") {
-    return absl::UnimplementedError(absl::StrCat("tokenizer.ggml.model: got \"", model, "\", expected gpt2 or llama"));
+    return absl::UnimplementedError(StrCat("tokenizer.ggml.model: got \"", model, "\", expected gpt2 or llama"));
   }
   std::string name = "default";
   if (checkpoint.HasKey("tokenizer.ggml.pre")) {
@@ -53,7 +53,7 @@ absl::StatusOr<QuirePreTokenizer> ReadPreTokenizer(const Checkpoint& checkpoint)
     known.append(known.empty() ? "" : ", ").append(candidate);
   }
   return absl::UnimplementedError(
-      absl::StrCat("tokenizer.ggml.pre: got \"", name, "\", expected one of ", known));
+      StrCat("tokenizer.ggml.pre: got \"", name, "\", expected one of ", known));
 }
 
 absl::StatusOr<std::optional<TokenId>> ReadTokenId(const Checkpoint& checkpoint, std::string_view key,
@@ -61,7 +61,7 @@ absl::StatusOr<std::optional<TokenId>> ReadTokenId(const Checkpoint& checkpoint,
   if (!checkpoint.HasKey(key)) return std::nullopt;
   QUIRE_ASSIGN_OR_RETURN(const int64_t id, checkpoint.GetInt(key));
   if (id < 0 || id >= static_cast<int64_t>(vocab_size)) {
-    return InvalidArgument(key, id, absl::StrCat("a token id in [0, ", vocab_size, ")"));
+    return InvalidArgument(key, id, StrCat("a token id in [0, ", vocab_size, ")"));
   }
   return static_cast<TokenId>(id);
 }
@@ -72,7 +72,7 @@ absl::StatusOr<bool> ReadFlag(const Checkpoint& checkpoint, std::string_view key
 
 absl::Status CheckLength(std::string_view key, size_t length, size_t expected) {
   if (length == expected) return absl::OkStatus();
-  return InvalidArgument(key, absl::StrCat(length, " elements"), absl::StrCat(expected, ", one for each token"));
+  return InvalidArgument(key, StrCat(length, " elements"), StrCat(expected, ", one for each token"));
 }
 
 absl::Status ReadKinds(const Checkpoint& checkpoint, GgufVocabulary& vocabulary) {

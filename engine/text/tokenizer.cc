@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "engine/base/check.h"
 #include "engine/base/status.h"
+#include "engine/base/strings.h"
 #include "engine/text/gguf_vocabulary.h"
 #include "engine/text/text_ffi_handles.h"
 #include "engine/text/utf8.h"
@@ -97,7 +97,7 @@ class GgufTokenizer : public Tokenizer {
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool parse_special,
                                               bool add_bos) const override {
     if (const size_t valid = Utf8ValidPrefix(text); valid != text.size()) {
-      return InvalidArgument("text", absl::StrCat("a broken character at byte ", valid), "valid UTF-8");
+      return InvalidArgument("text", StrCat("a broken character at byte ", valid), "valid UTF-8");
     }
     QuireTokenIds encoded = {};
     QuireString error = {};
@@ -117,7 +117,7 @@ class GgufTokenizer : public Tokenizer {
     std::string bytes;
     for (const TokenId id : ids) {
       if (id < 0 || id >= vocab_size()) {
-        return InvalidArgument("token_ids", id, absl::StrCat("ids in [0, ", vocab_size(), ")"));
+        return InvalidArgument("token_ids", id, StrCat("ids in [0, ", vocab_size(), ")"));
       }
       if (with_special || !is_special_[id]) bytes += bytes_[id];
     }

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "engine/base/strings.h"
 #include "engine/checkpoint/checkpoint.h"
 
 namespace quire::testing {
@@ -45,9 +45,9 @@ class FakeCheckpoint : public Checkpoint {
   template <typename T>
   absl::StatusOr<T> Get(std::string_view key) const {
     const auto found = metadata.find(key);
-    if (found == metadata.end()) return absl::NotFoundError(absl::StrCat("no key ", std::string(key)));
+    if (found == metadata.end()) return absl::NotFoundError(StrCat("no key ", std::string(key)));
     const T* value = std::get_if<T>(&found->second);
-    if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("another type: ", std::string(key)));
+    if (value == nullptr) return absl::InvalidArgumentError(StrCat("another type: ", std::string(key)));
     return *value;
   }
 
