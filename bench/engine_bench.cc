@@ -136,8 +136,9 @@ absl::StatusOr<double> EngineBench::RunPrefill() {
 absl::StatusOr<double> EngineBench::RunDecode(int64_t batch) {
   const auto watch = std::make_shared<RunWatch>();
   for (int64_t i = 0; i < batch; ++i) {
-    QUIRE_RETURN_IF_ERROR(loop_->Submit(MakeRequest(loop_->limits().vocab_size, plan_.decode_prompt_tokens,
-                                                    plan_.decode_tokens, next_seed_++, watch))
+    QUIRE_RETURN_IF_ERROR(loop_
+                              ->Submit(MakeRequest(loop_->limits().vocab_size, plan_.decode_prompt_tokens,
+                                                   plan_.decode_tokens, next_seed_++, watch))
                               .status());
   }
   QUIRE_RETURN_IF_ERROR(watch->WaitForAll(batch));

@@ -97,8 +97,9 @@ void AddFlags(CLI::App& app, BenchConfig& config) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Measures prefill and decode speed of the engine, without a network: tokens per second, median, "
-               "minimum and maximum of several runs.");
+  CLI::App app(
+      "Measures prefill and decode speed of the engine, without a network: tokens per second, median, "
+      "minimum and maximum of several runs.");
   BenchConfig config;
   AddFlags(app, config);
   CLI11_PARSE(app, argc, argv);

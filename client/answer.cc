@@ -36,16 +36,13 @@ void AddEvent(const v1::GenerateStreamResponse& event, Answer& answer) {
       response.set_model(event.started().model());
       response.mutable_usage()->set_prompt_tokens(event.started().prompt_tokens());
       break;
-    case v1::GenerateStreamResponse::kChunk:
-      AddChunk(event.chunk(), answer);
-      break;
+    case v1::GenerateStreamResponse::kChunk: AddChunk(event.chunk(), answer); break;
     case v1::GenerateStreamResponse::kFinished:
       response.mutable_outputs(0)->set_finish_reason(event.finished().finish_reason());
       *response.mutable_usage() = event.finished().usage();
       *response.mutable_timings() = event.finished().timings();
       break;
-    case v1::GenerateStreamResponse::EVENT_NOT_SET:
-      break;
+    case v1::GenerateStreamResponse::EVENT_NOT_SET: break;
   }
 }
 
@@ -81,9 +78,12 @@ grpc::Status StreamAnswer(const v1::GenerateRequest& request, CommandContext& co
 
 Json AnswerJson(const v1::GenerateResponse& response) {
   const v1::Output& output = response.outputs_size() > 0 ? response.outputs(0) : v1::Output::default_instance();
-  Json json = {{"request_id", response.request_id()}, {"model", response.model()},
-               {"text", output.text()},               {"token_ids", output.token_ids()},
-               {"finish_reason", FinishReasonJson(output)}, {"usage", MessageJson(response.usage())},
+  Json json = {{"request_id", response.request_id()},
+               {"model", response.model()},
+               {"text", output.text()},
+               {"token_ids", output.token_ids()},
+               {"finish_reason", FinishReasonJson(output)},
+               {"usage", MessageJson(response.usage())},
                {"timings", MessageJson(response.timings())}};
   if (output.logprobs_size() > 0) {
     json["logprobs"] = MessageJson(output)["logprobs"];
@@ -97,15 +97,15 @@ Json AnswerJson(const v1::GenerateResponse& response) {
 std::string AnswerStats(const Answer& answer) {
   const v1::Usage& usage = answer.response.usage();
   std::string line = FormatCount(usage.prompt_tokens()) + " prompt tokens (" +
-                     FormatCount(usage.cached_prompt_tokens()) + " cached), " +
-                     FormatCount(usage.completion_tokens()) + " output tokens";
+                     FormatCount(usage.cached_prompt_tokens()) + " cached), " + FormatCount(usage.completion_tokens()) +
+                     " output tokens";
   if (answer.first_token) {
     line += ", time to first token " + FormatDecimal(SecondsBetween(answer.start, *answer.first_token), 3) + " s";
     const double decode_seconds = SecondsBetween(*answer.first_token, *answer.last_token);
     if (usage.completion_tokens() > 1 && decode_seconds > 0) {
       // The first token belongs to the prompt's time.
-      line += ", " + FormatDecimal(static_cast<double>(usage.completion_tokens() - 1) / decode_seconds, 1) +
-              " tokens/s";
+      line +=
+          ", " + FormatDecimal(static_cast<double>(usage.completion_tokens() - 1) / decode_seconds, 1) + " tokens/s";
     }
   }
   return line + ", ended by " + FinishReasonJson(answer.response.outputs(0)).get<std::string>() + "\n";

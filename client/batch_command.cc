@@ -127,8 +127,7 @@ class BatchRunner {
     }
     if (!stop_reason_.ok()) {
       ReportFailure(stop_reason_, context_);
-      return stop_reason_.error_code() == grpc::StatusCode::UNAVAILABLE ? ExitCode::kCannotConnect
-                                                                         : ExitCode::kFailed;
+      return stop_reason_.error_code() == grpc::StatusCode::UNAVAILABLE ? ExitCode::kCannotConnect : ExitCode::kFailed;
     }
     if (context_.cancel.IsCancelled() && num_left > 0) {
       return ReportFailure(grpc::Status::CANCELLED, context_);

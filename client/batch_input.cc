@@ -7,9 +7,7 @@
 namespace quire {
 namespace {
 
-grpc::Status Invalid(const std::string& message) {
-  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, message);
-}
+grpc::Status Invalid(const std::string& message) { return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, message); }
 
 }  // namespace
 
@@ -35,8 +33,8 @@ grpc::Status BatchInput::CountLines(const std::string& path) {
     ++num_lines_;
     const auto [known, is_new] = line_of_id.emplace(line->id.dump(), line->number);
     if (!is_new) {
-      return Invalid("--input: " + path + " has the id " + known->first + " in line " +
-                     std::to_string(known->second) + " and in line " + std::to_string(line->number));
+      return Invalid("--input: " + path + " has the id " + known->first + " in line " + std::to_string(known->second) +
+                     " and in line " + std::to_string(line->number));
     }
   }
   file_.clear();

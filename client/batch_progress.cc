@@ -62,8 +62,7 @@ BatchCounts BatchProgress::counts() const {
 }
 
 void BatchProgress::Show() {
-  const double elapsed_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   if (is_terminal_) {
     err_ << "\r\x1b[K" << ProgressText(counts_, elapsed_seconds, /*with_bar=*/true) << std::flush;
     return;

@@ -9,8 +9,8 @@
 namespace quire {
 
 struct BatchCounts {
-  int64_t num_total = 0;     // lines of the input
-  int64_t num_skipped = 0;   // answered by an earlier run
+  int64_t num_total = 0;    // lines of the input
+  int64_t num_skipped = 0;  // answered by an earlier run
   int64_t num_answered = 0;
   int64_t num_failed = 0;
 

@@ -39,10 +39,9 @@ std::string UsageBar(int64_t used, int64_t cached, int64_t total, int width) {
 }
 
 std::string RenderCacheStats(const v1::CacheStats& stats) {
-  const double used_percent =
-      stats.blocks_total() > 0
-          ? 100.0 * static_cast<double>(stats.blocks_used()) / static_cast<double>(stats.blocks_total())
-          : 0.0;
+  const double used_percent = stats.blocks_total() > 0 ? 100.0 * static_cast<double>(stats.blocks_used()) /
+                                                             static_cast<double>(stats.blocks_total())
+                                                       : 0.0;
   std::string text = "KV cache: " + EscapeToOneLine(stats.kv_cache_type()) + ", blocks of " +
                      FormatCount(stats.block_size_tokens()) + " tokens, " + FormatBytes(stats.bytes_per_block()) +
                      " each\n";

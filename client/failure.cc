@@ -21,10 +21,10 @@ void Tell(std::string_view what, const Json& error, const CommandContext& contex
 
 std::string_view CodeName(grpc::StatusCode code) {
   constexpr std::array<std::string_view, 17> kNames = {
-      "OK",         "CANCELLED",          "UNKNOWN",           "INVALID_ARGUMENT",    "DEADLINE_EXCEEDED",
-      "NOT_FOUND",  "ALREADY_EXISTS",     "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",  "FAILED_PRECONDITION",
-      "ABORTED",    "OUT_OF_RANGE",       "UNIMPLEMENTED",     "INTERNAL",            "UNAVAILABLE",
-      "DATA_LOSS",  "UNAUTHENTICATED"};
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
   const auto index = static_cast<size_t>(code);
   return index < kNames.size() ? kNames[index] : "UNKNOWN";
 }

@@ -52,8 +52,8 @@ GenerationClient::GenerationClient(ClientOptions options)
       health_(grpc::health::v1::Health::NewStub(channel_)) {}
 
 grpc::Status GenerationClient::Connect(CancelSignal& cancel) {
-  const double timeout_seconds = std::min(options_.timeout_seconds.value_or(kConnectTimeoutSeconds),
-                                          kConnectTimeoutSeconds);
+  const double timeout_seconds =
+      std::min(options_.timeout_seconds.value_or(kConnectTimeoutSeconds), kConnectTimeoutSeconds);
   const auto deadline = system_clock::now() + ToMilliseconds(timeout_seconds);
   grpc_connectivity_state state = channel_->GetState(/*try_to_connect=*/true);
   while (state != GRPC_CHANNEL_READY) {
@@ -107,9 +107,9 @@ grpc::Status GenerationClient::Generate(const v1::GenerateRequest& request, v1::
   return generation_->Generate(&context, request, &response);
 }
 
-grpc::Status GenerationClient::GenerateStream(
-    const v1::GenerateRequest& request, const std::function<bool(const v1::GenerateStreamResponse&)>& on_event,
-    CancelSignal& cancel) {
+grpc::Status GenerationClient::GenerateStream(const v1::GenerateRequest& request,
+                                              const std::function<bool(const v1::GenerateStreamResponse&)>& on_event,
+                                              CancelSignal& cancel) {
   grpc::ClientContext context;
   Prepare(context);
   const auto subscription = cancel.OnCancel([&context] { context.TryCancel(); });

@@ -35,8 +35,7 @@ class GenerationClient {
                               const std::function<bool(const v1::GenerateStreamResponse&)>& on_event,
                               CancelSignal& cancel);
   grpc::Status Tokenize(const v1::TokenizeRequest& request, v1::TokenizeResponse& response, CancelSignal& cancel);
-  grpc::Status Detokenize(const v1::DetokenizeRequest& request, v1::DetokenizeResponse& response,
-                          CancelSignal& cancel);
+  grpc::Status Detokenize(const v1::DetokenizeRequest& request, v1::DetokenizeResponse& response, CancelSignal& cancel);
   grpc::Status ListModels(v1::ListModelsResponse& response, CancelSignal& cancel);
   grpc::Status GetModelInfo(const std::string& model, v1::ModelInfo& info, CancelSignal& cancel);
 

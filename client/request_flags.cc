@@ -7,8 +7,7 @@ RequestFlags::RequestFlags(CLI::App& app, bool for_chat) {
   if (!for_chat) {
     app.add_flag("--chat", chat_, "Send the prompt as a user's message, rendered with the model's chat template");
   }
-  app.add_option("--system", system_, for_chat ? "System prompt" : "System prompt; implies --chat")
-      ->type_name("TEXT");
+  app.add_option("--system", system_, for_chat ? "System prompt" : "System prompt; implies --chat")->type_name("TEXT");
   app.add_option("--max-tokens", max_tokens_, "Most output tokens, >= 1; default: what fits")->type_name("N");
   app.add_option("--temperature", temperature_, ">= 0; 0 is greedy; default 1")->type_name("T");
   app.add_option("--top-k", top_k_, "Keep the K most probable tokens; 0, the default, keeps all")->type_name("K");
@@ -19,9 +18,7 @@ RequestFlags::RequestFlags(CLI::App& app, bool for_chat) {
   app.add_option("--repetition-penalty", repetition_penalty_, "> 0; default 1: none")->type_name("R");
   app.add_option("--seed", seed_, "The same seed gives the same text; default: drawn anew")->type_name("N");
   // One value for each --stop, so that a prompt behind it stays a prompt.
-  app.add_option("--stop", stop_, "End before this text; may be repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
+  app.add_option("--stop", stop_, "End before this text; may be repeated")->type_name("TEXT")->allow_extra_args(false);
   app.add_option("--stop-token-id", stop_token_ids_, "End with this token; may be repeated")
       ->type_name("ID")
       ->allow_extra_args(false);

@@ -21,8 +21,7 @@ absl::StatusOr<std::string> KeylessAuthenticator::Authenticate(const MetadataLoo
     return InvalidArgument(kTenantKey, StrCat(tenant->size(), " bytes"), "1 to 64 printable ASCII characters");
   }
   if (!std::all_of(tenant->begin(), tenant->end(), IsPrintable)) {
-    return InvalidArgument(kTenantKey, "a character that is not printable ASCII",
-                           "1 to 64 printable ASCII characters");
+    return InvalidArgument(kTenantKey, "a character that is not printable ASCII", "1 to 64 printable ASCII characters");
   }
   return *std::move(tenant);
 }

@@ -111,8 +111,8 @@ grpc::ServerUnaryReactor* CacheService::GetCacheStats(grpc::CallbackServerContex
 
 grpc::ServerWriteReactor<v1::CacheStats>* CacheService::WatchCacheStats(grpc::CallbackServerContext*,
                                                                         const v1::WatchCacheStatsRequest* request) {
-  const double interval_seconds = request->has_interval_seconds() ? request->interval_seconds()
-                                                                  : kDefaultIntervalSeconds;
+  const double interval_seconds =
+      request->has_interval_seconds() ? request->interval_seconds() : kDefaultIntervalSeconds;
   // Written so that NaN fails it.
   if (!(interval_seconds >= kMinIntervalSeconds && interval_seconds <= kMaxIntervalSeconds)) {
     return new RefusedWatch(InvalidArgument("interval_seconds", interval_seconds, "[0.05, 3600]"));

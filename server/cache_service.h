@@ -22,8 +22,8 @@ class CacheService final : public v1::Cache::CallbackService {
   CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info);
   ~CacheService() override;
 
-  grpc::ServerUnaryReactor* GetCacheStats(grpc::CallbackServerContext* context,
-                                          const v1::GetCacheStatsRequest* request, v1::CacheStats* response) override;
+  grpc::ServerUnaryReactor* GetCacheStats(grpc::CallbackServerContext* context, const v1::GetCacheStatsRequest* request,
+                                          v1::CacheStats* response) override;
   grpc::ServerWriteReactor<v1::CacheStats>* WatchCacheStats(grpc::CallbackServerContext* context,
                                                             const v1::WatchCacheStatsRequest* request) override;
 
@@ -42,7 +42,7 @@ class CacheService final : public v1::Cache::CallbackService {
   std::mutex mutex_;
   std::set<std::shared_ptr<CacheWatch>> watches_;  // guarded by mutex_
   bool stopped_ = false;                           // guarded by mutex_
-  WorkerPool reader_;  // last: its jobs use the rest
+  WorkerPool reader_;                              // last: its jobs use the rest
 };
 
 }  // namespace quire

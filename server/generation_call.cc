@@ -37,9 +37,8 @@ void GenerationCall::OnPromptLogprobs(std::vector<PositionLogprobs> logprobs) {
 }
 
 void GenerationCall::OnTokens(std::vector<OutputToken> tokens) {
-  strand_->Post([self = shared_from_this(), tokens = std::move(tokens)]() mutable {
-    self->TakeTokens(std::move(tokens));
-  });
+  strand_->Post(
+      [self = shared_from_this(), tokens = std::move(tokens)]() mutable { self->TakeTokens(std::move(tokens)); });
 }
 
 void GenerationCall::OnFinish(const GenerationResult& result) {
@@ -134,9 +133,7 @@ void GenerationCall::EndBeforeEngine(absl::Status status) {
   End(result);
 }
 
-void GenerationCall::End(const GenerationResult& result) {
-  std::exchange(listener_, nullptr)->OnFinished(result);
-}
+void GenerationCall::End(const GenerationResult& result) { std::exchange(listener_, nullptr)->OnFinished(result); }
 
 bool GenerationCall::IsStopToken(TokenId id) const {
   const std::vector<TokenId>& asked = input_.sampling.stop_token_ids;

@@ -72,17 +72,13 @@ grpc::ServerUnaryReactor* AnswerOnTextThread(TextExecutor* executor, grpc::Callb
 
 GenerationService::GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model,
                                      const Authenticator* authenticator)
-    : pipeline_(pipeline),
-      model_(std::move(model)),
-      authenticator_(authenticator),
-      start_id_(std::random_device()()) {}
+    : pipeline_(pipeline), model_(std::move(model)), authenticator_(authenticator), start_id_(std::random_device()()) {}
 
 grpc::ServerUnaryReactor* GenerationService::Generate(Context* context, const Buffer* request, Buffer* response) {
   return StartUnaryGeneration(pipeline_, model_.name(), ToInput(*context, *request), response);
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::GenerateStream(Context* context,
-                                                                              const Buffer* request) {
+grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::GenerateStream(Context* context, const Buffer* request) {
   return StartStreamGeneration(pipeline_, model_.name(), ToInput(*context, *request));
 }
 
@@ -132,9 +128,7 @@ absl::StatusOr<GenerationInput> GenerationService::ToInput(const Context& contex
   return input;
 }
 
-std::string GenerationService::MakeRequestId() {
-  return std::format("gen-{:08x}-{}", start_id_, num_made_ids_++);
-}
+std::string GenerationService::MakeRequestId() { return std::format("gen-{:08x}-{}", start_id_, num_made_ids_++); }
 
 absl::Status GenerationService::DoTokenize(const v1::TokenizeRequest& request, v1::TokenizeResponse* response) const {
   QUIRE_RETURN_IF_ERROR(CheckModelName(request.model(), model_.name()));
@@ -156,8 +150,7 @@ absl::Status GenerationService::DoDetokenize(const v1::DetokenizeRequest& reques
     if (ids[i] >= 0 && ids[i] < vocab_size) continue;
     return InvalidArgument(StrCat("token_ids[", i, "]"), ids[i], StrCat("[0, ", vocab_size, ")"));
   }
-  QUIRE_ASSIGN_OR_RETURN(*response->mutable_text(),
-                         pipeline_.tokenizer->Decode(ids, request.include_special_tokens()));
+  QUIRE_ASSIGN_OR_RETURN(*response->mutable_text(), pipeline_.tokenizer->Decode(ids, request.include_special_tokens()));
   return absl::OkStatus();
 }
 

@@ -16,9 +16,9 @@ namespace quire {
 
 // quire.v1.Generation. Every method takes raw bytes, so that a message that can't be parsed is answered by name.
 class GenerationService final
-    : public v1::Generation::WithRawCallbackMethod_Generate<v1::Generation::WithRawCallbackMethod_GenerateStream<
-          v1::Generation::WithRawCallbackMethod_Tokenize<v1::Generation::WithRawCallbackMethod_Detokenize<
-              v1::Generation::WithRawCallbackMethod_ListModels<
+    : public v1::Generation::WithRawCallbackMethod_Generate<
+          v1::Generation::WithRawCallbackMethod_GenerateStream<v1::Generation::WithRawCallbackMethod_Tokenize<
+              v1::Generation::WithRawCallbackMethod_Detokenize<v1::Generation::WithRawCallbackMethod_ListModels<
                   v1::Generation::WithRawCallbackMethod_GetModelInfo<v1::Generation::Service>>>>>> {
  public:
   using Context = grpc::CallbackServerContext;

@@ -51,9 +51,9 @@ absl::StatusOr<std::vector<TokenId>> PromptEncoder::Encode(const Prompt& prompt)
 
 absl::Status PromptEncoder::CheckBytes(std::string_view field, int64_t num_bytes) const {
   if (num_bytes <= max_prompt_bytes()) return absl::OkStatus();
-  return NeverFits(field, StrCat("the prompt has ", num_bytes, " bytes, more than the limit of ",
-                                       max_prompt_bytes(), " (max_model_len of ", max_model_len_, " tokens x ",
-                                       tokenizer_->max_token_bytes(), " bytes of the longest token)"));
+  return NeverFits(field, StrCat("the prompt has ", num_bytes, " bytes, more than the limit of ", max_prompt_bytes(),
+                                 " (max_model_len of ", max_model_len_, " tokens x ", tokenizer_->max_token_bytes(),
+                                 " bytes of the longest token)"));
 }
 
 absl::Status PromptEncoder::CheckTokenIds(const std::vector<TokenId>& ids) const {

@@ -73,8 +73,8 @@ absl::Status CheckRequestId(std::string_view request_id) {
 
 absl::Status CheckModelName(std::string_view asked, std::string_view served_model_name) {
   if (asked.empty() || asked == served_model_name) return absl::OkStatus();
-  return absl::NotFoundError(StrCat("model: got \"", std::string(asked), "\", expected \"",
-                                          std::string(served_model_name), "\" or nothing"));
+  return absl::NotFoundError(
+      StrCat("model: got \"", std::string(asked), "\", expected \"", std::string(served_model_name), "\" or nothing"));
 }
 
 }  // namespace quire

@@ -28,16 +28,16 @@ std::unique_ptr<ChatTemplate> LoadChatTemplate(const Checkpoint& checkpoint, con
 }  // namespace
 
 std::string ServedModel::Describe() const {
-  return StrCat("quire-server ", kVersion, "\n",                                                          //
-                      "  model         ", name, ": ", info.architecture, ", ", info.num_parameters,             //
-                      " parameters, ", info.num_layers, " layers, up to ", info.max_model_len, " of ",          //
-                      info.context_length, " tokens", chat_template ? "" : ", no chat template", "\n",          //
-                      "  weights       ", info.weight_type, "\n",                                               //
-                      "  compute       ", info.compute_type, ": ", info.compute_type_reason, "\n",              //
-                      "  KV cache      ", info.kv_cache_dtype, ", ", memory.num_blocks, " blocks of ",          //
-                      memory.block_size, " tokens\n",                                                           //
-                      "  threads       ", info.num_threads, ": ", info.num_threads_reason, "\n",                //
-                      memory.ToTable(), memory.ToTable().ends_with('\n') ? "" : "\n");
+  return StrCat("quire-server ", kVersion, "\n",                                                  //
+                "  model         ", name, ": ", info.architecture, ", ", info.num_parameters,     //
+                " parameters, ", info.num_layers, " layers, up to ", info.max_model_len, " of ",  //
+                info.context_length, " tokens", chat_template ? "" : ", no chat template", "\n",  //
+                "  weights       ", info.weight_type, "\n",                                       //
+                "  compute       ", info.compute_type, ": ", info.compute_type_reason, "\n",      //
+                "  KV cache      ", info.kv_cache_dtype, ", ", memory.num_blocks, " blocks of ",  //
+                memory.block_size, " tokens\n",                                                   //
+                "  threads       ", info.num_threads, ": ", info.num_threads_reason, "\n",        //
+                memory.ToTable(), memory.ToTable().ends_with('\n') ? "" : "\n");
 }
 
 absl::StatusOr<ServedModel> LoadServedModel(const ServerConfig& config, const Clock* clock) {
@@ -47,9 +47,8 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServerConfig& config, const Cl
   QUIRE_ASSIGN_OR_RETURN(model.tokenizer, Tokenizer::Create(*checkpoint));
   model.chat_template = LoadChatTemplate(*checkpoint, *model.tokenizer);
   const std::span<const TokenId> end_ids = model.tokenizer->end_of_generation_ids();
-  QUIRE_ASSIGN_OR_RETURN(BuiltEngine built,
-                         BuildEngine(*checkpoint, config.engine, EstimateTextLayerBytes(*checkpoint),
-                                     {end_ids.begin(), end_ids.end()}, clock));
+  QUIRE_ASSIGN_OR_RETURN(BuiltEngine built, BuildEngine(*checkpoint, config.engine, EstimateTextLayerBytes(*checkpoint),
+                                                        {end_ids.begin(), end_ids.end()}, clock));
   model.info = std::move(built.info);
   model.memory = built.memory;
   model.engine = std::move(built.loop);

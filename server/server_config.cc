@@ -57,8 +57,9 @@ class Parser {
  public:
   Parser() {
     app_.description("Serves a language model on CPUs over gRPC.");
-    app_.footer("Flags win over the configuration file. Exit codes: 0 stopped by a signal; 2 a model, setting or "
-                "address that can't be used; 1 anything else.");
+    app_.footer(
+        "Flags win over the configuration file. Exit codes: 0 stopped by a signal; 2 a model, setting or "
+        "address that can't be used; 1 anything else.");
     app_.set_version_flag("--version", StrCat("quire-server ", kVersion), "Print the version.");
     app_.add_option("--config", config_path_, "JSON file with settings; comments allowed, '_' for '-' in names.")
         ->type_name("PATH");
@@ -74,8 +75,7 @@ class Parser {
     } catch (const CLI::CallForHelp&) {
       return CommandLine{.action = CommandLine::Action::kPrint, .config = {}, .text = app_.help()};
     } catch (const CLI::CallForVersion& version) {
-      return CommandLine{
-          .action = CommandLine::Action::kPrint, .config = {}, .text = StrCat(version.what(), "\n")};
+      return CommandLine{.action = CommandLine::Action::kPrint, .config = {}, .text = StrCat(version.what(), "\n")};
     } catch (const CLI::ParseError& error) {
       return absl::InvalidArgumentError(StrCat(error.what(), " (see --help)"));
     }
@@ -102,8 +102,8 @@ class Parser {
     }
     for (const ServerSetting& setting : ServerSettings()) {
       if (app_.count(FlagOf(setting)) == 0) continue;
-      const std::string text = setting.is_switch() ? (switches_[setting.name] ? "true" : "false")
-                                                   : texts_[setting.name];
+      const std::string text =
+          setting.is_switch() ? (switches_[setting.name] ? "true" : "false") : texts_[setting.name];
       QUIRE_RETURN_IF_ERROR(SetFromFlag(setting, text, &result.config));
     }
     if (print_config_) {

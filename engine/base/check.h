@@ -23,14 +23,13 @@ template <typename A, typename B>
 #define QUIRE_CHECK(condition) \
   ((condition) ? static_cast<void>(0) : ::quire::internal::CheckFailed(__FILE__, __LINE__, #condition))
 
-#define QUIRE_CHECK_OP_(a, op, b)                                                            \
-  do {                                                                                       \
-    const auto& quire_check_a = (a);                                                         \
-    const auto& quire_check_b = (b);                                                         \
-    if (!(quire_check_a op quire_check_b)) {                                                 \
-      ::quire::internal::CheckOpFailed(__FILE__, __LINE__, #a " " #op " " #b, quire_check_a, \
-                                       quire_check_b);                                       \
-    }                                                                                        \
+#define QUIRE_CHECK_OP_(a, op, b)                                                                            \
+  do {                                                                                                       \
+    const auto& quire_check_a = (a);                                                                         \
+    const auto& quire_check_b = (b);                                                                         \
+    if (!(quire_check_a op quire_check_b)) {                                                                 \
+      ::quire::internal::CheckOpFailed(__FILE__, __LINE__, #a " " #op " " #b, quire_check_a, quire_check_b); \
+    }                                                                                                        \
   } while (false)
 
 #define QUIRE_CHECK_EQ(a, b) QUIRE_CHECK_OP_(a, ==, b)

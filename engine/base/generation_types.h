@@ -13,17 +13,17 @@ namespace quire {
 
 // How a request's tokens are chosen and when it ends. Validated once, by ValidateSamplingParams.
 struct SamplingParams {
-  float temperature = 1.0F;         // >= 0; 0 is greedy
-  int32_t top_k = 0;                // >= 0; 0 keeps all
-  float top_p = 1.0F;               // in (0, 1]
-  float min_p = 0.0F;               // in [0, 1]
-  float repetition_penalty = 1.0F;  // > 0; 1 is none
-  std::optional<uint64_t> seed;     // unset: one is drawn
-  std::optional<int64_t> max_tokens;  // >= 1; unset: what fits in max_model_len
+  float temperature = 1.0F;               // >= 0; 0 is greedy
+  int32_t top_k = 0;                      // >= 0; 0 keeps all
+  float top_p = 1.0F;                     // in (0, 1]
+  float min_p = 0.0F;                     // in [0, 1]
+  float repetition_penalty = 1.0F;        // > 0; 1 is none
+  std::optional<uint64_t> seed;           // unset: one is drawn
+  std::optional<int64_t> max_tokens;      // >= 1; unset: what fits in max_model_len
   std::vector<std::string> stop_strings;  // applied by the text layer
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
-  std::optional<int32_t> num_logprobs;  // top-k log-probabilities of each output token, in [0, kMaxLogprobs]
+  std::optional<int32_t> num_logprobs;         // top-k log-probabilities of each output token, in [0, kMaxLogprobs]
   std::optional<int32_t> num_prompt_logprobs;  // the same for each prompt token but the first
 };
 

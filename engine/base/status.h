@@ -39,11 +39,11 @@ std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status
 }  // namespace quire
 
 // Returns from the enclosing function if `expression`, an absl::Status, is not OK.
-#define QUIRE_RETURN_IF_ERROR(expression)                       \
-  do {                                                          \
+#define QUIRE_RETURN_IF_ERROR(expression)                               \
+  do {                                                                  \
     if (absl::Status quire_status = (expression); !quire_status.ok()) { \
-      return quire_status;                                      \
-    }                                                           \
+      return quire_status;                                              \
+    }                                                                   \
   } while (false)
 
 #define QUIRE_CONCAT_INNER_(a, b) a##b

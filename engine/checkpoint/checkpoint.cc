@@ -18,8 +18,8 @@ absl::Status UnknownFormat(const MappedFile& file) {
     return absl::InvalidArgumentError(std::format("{}: expected a GGUF file, found an empty file", file.path()));
   }
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4));
-  return absl::InvalidArgumentError(std::format("{}: expected a GGUF file, which begins with \"GGUF\", found \"{}\"",
-                                                file.path(), Printable(start)));
+  return absl::InvalidArgumentError(
+      std::format("{}: expected a GGUF file, which begins with \"GGUF\", found \"{}\"", file.path(), Printable(start)));
 }
 
 }  // namespace

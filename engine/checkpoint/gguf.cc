@@ -107,8 +107,8 @@ absl::StatusOr<std::vector<int64_t>> ReadShape(ByteCursor& cursor, std::string_v
 absl::StatusOr<int64_t> TensorBytes(const TensorInfo& info, int64_t max_bytes, std::string_view what) {
   const StorageBlock block = BlockOf(info.type);
   if (info.shape.back() % block.num_elements != 0) {
-    return Malformed(what, std::format("rows of a multiple of {} elements for {}", block.num_elements,
-                                       ToString(info.type)),
+    return Malformed(what,
+                     std::format("rows of a multiple of {} elements for {}", block.num_elements, ToString(info.type)),
                      std::to_string(info.shape.back()));
   }
   int64_t num_blocks = 1;
@@ -169,12 +169,13 @@ absl::StatusOr<std::vector<CheckpointTensor>> PlaceTensors(std::vector<TensorInf
     }
     const auto num_bytes = static_cast<uint64_t>(info.num_bytes);
     if (info.offset_bytes > data.size() || num_bytes > data.size() - info.offset_bytes) {
-      return Malformed(what, std::format("{} bytes at offset {} of the data, which begins at byte {}", num_bytes,
-                                         info.offset_bytes, data_begin),
+      return Malformed(what,
+                       std::format("{} bytes at offset {} of the data, which begins at byte {}", num_bytes,
+                                   info.offset_bytes, data_begin),
                        std::format("a file whose data ends after {} bytes", data.size()));
     }
-    tensors.push_back({std::move(info.name), info.type, std::move(info.shape),
-                       data.subspan(info.offset_bytes, num_bytes)});
+    tensors.push_back(
+        {std::move(info.name), info.type, std::move(info.shape), data.subspan(info.offset_bytes, num_bytes)});
   }
   return tensors;
 }

@@ -11,9 +11,9 @@
 namespace quire {
 namespace {
 
-constexpr int64_t kMinPairBytes = 8 + 1 + 4 + 1;     // key length, key, type, value
-constexpr int64_t kMinNestedBytes = 8;               // a string's length; an array has more
-constexpr int kMaxArrayDepth = 4;                    // bounds recursion; files nest once at most
+constexpr int64_t kMinPairBytes = 8 + 1 + 4 + 1;  // key length, key, type, value
+constexpr int64_t kMinNestedBytes = 8;            // a string's length; an array has more
+constexpr int kMaxArrayDepth = 4;                 // bounds recursion; files nest once at most
 constexpr int64_t kMaxDescribedElements = 6;
 constexpr size_t kMaxDescribedBytes = 100;
 
@@ -22,9 +22,18 @@ struct TypeTraits {
   int64_t num_bytes;      // 0 if values differ in size
 };
 
-constexpr std::array<TypeTraits, 13> kTypes = {{{"a uint8", 1}, {"an int8", 1}, {"a uint16", 2}, {"an int16", 2},
-                                                {"a uint32", 4}, {"an int32", 4}, {"a float32", 4}, {"a bool", 1},
-                                                {"a string", 0}, {"an array", 0}, {"a uint64", 8}, {"an int64", 8},
+constexpr std::array<TypeTraits, 13> kTypes = {{{"a uint8", 1},
+                                                {"an int8", 1},
+                                                {"a uint16", 2},
+                                                {"an int16", 2},
+                                                {"a uint32", 4},
+                                                {"an int32", 4},
+                                                {"a float32", 4},
+                                                {"a bool", 1},
+                                                {"a string", 0},
+                                                {"an array", 0},
+                                                {"a uint64", 8},
+                                                {"an int64", 8},
                                                 {"a float64", 8}}};
 
 const TypeTraits& TraitsOf(GgufType type) { return kTypes[static_cast<size_t>(type)]; }
@@ -65,8 +74,9 @@ absl::Status SkipArray(ByteCursor& cursor, std::string_view what, int depth) {
   const int64_t min_element_bytes = std::max(element_bytes, element_bytes == 0 ? kMinNestedBytes : 1);
   const auto max_count = static_cast<uint64_t>(cursor.remaining_bytes() / min_element_bytes);
   if (count > max_count) {
-    return WrongValue(what, std::format("an array of at most {} elements, as the file has {} bytes left", max_count,
-                                        cursor.remaining_bytes()),
+    return WrongValue(what,
+                      std::format("an array of at most {} elements, as the file has {} bytes left", max_count,
+                                  cursor.remaining_bytes()),
                       std::format("a count of {}", count));
   }
   if (type == GgufType::kBool) return SkipBools(cursor, count, what);

@@ -15,7 +15,19 @@ namespace quire {
 
 // The numbers by which GGUF tells the types of metadata values.
 enum class GgufType : uint32_t {
-  kUint8, kInt8, kUint16, kInt16, kUint32, kInt32, kFloat32, kBool, kString, kArray, kUint64, kInt64, kFloat64,
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kUint32,
+  kInt32,
+  kFloat32,
+  kBool,
+  kString,
+  kArray,
+  kUint64,
+  kInt64,
+  kFloat64,
 };
 
 // The key-value pairs of a GGUF file. Values are checked once, when read, and stay in the file's bytes until asked
@@ -51,8 +63,7 @@ class GgufMetadata {
 
   absl::StatusOr<const Entry*> Find(std::string_view key) const;
   // `expected` says what the caller wants, for the error: "an array of strings".
-  absl::StatusOr<Array> FindArray(std::string_view key, std::string_view expected,
-                                  bool (*accepts)(GgufType)) const;
+  absl::StatusOr<Array> FindArray(std::string_view key, std::string_view expected, bool (*accepts)(GgufType)) const;
 
   std::vector<Entry> entries_;
   std::map<std::string, size_t, std::less<>> index_;  // key -> place in entries_

@@ -49,7 +49,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   // Without O_NONBLOCK the opening of a pipe would wait for a writer.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return FileError(path, errno);
-  struct stat info {};
+  struct stat info{};
   if (fstat(file.get(), &info) != 0) return FileError(path, errno);
   if (S_ISDIR(info.st_mode)) return NotRegular(path, "a directory");
   if (!S_ISREG(info.st_mode)) return NotRegular(path, "something that is not a regular file");

@@ -43,8 +43,8 @@ class Validator {
     const int64_t num_owned = num_blocks() - std::count(counts.begin(), counts.end(), 0);
     ExpectEqual("num_blocks", usage.num_blocks, num_blocks());
     ExpectEqual("num_used_blocks", usage.num_used_blocks, num_owned);
-    ExpectEqual("free + cached + used blocks",
-                usage.num_free_blocks + usage.num_cached_blocks + usage.num_used_blocks, usage.num_blocks);
+    ExpectEqual("free + cached + used blocks", usage.num_free_blocks + usage.num_cached_blocks + usage.num_used_blocks,
+                usage.num_blocks);
     if (usage.peak_used_blocks < usage.num_used_blocks || usage.peak_used_blocks > usage.num_blocks) {
       Report("peak_used_blocks: got ", usage.peak_used_blocks, ", expected between the ", usage.num_used_blocks,
              " used and all ", usage.num_blocks);
@@ -93,8 +93,7 @@ class Validator {
       }
     }
     for (size_t id = 0; id < occurrences.size(); ++id) {
-      ExpectEqual(StrCat("block ", id, ": times in the free queue with reference count ",
-                               snapshot_.ref_counts[id]),
+      ExpectEqual(StrCat("block ", id, ": times in the free queue with reference count ", snapshot_.ref_counts[id]),
                   occurrences[id], snapshot_.ref_counts[id] == 0 ? 1 : 0);
     }
   }

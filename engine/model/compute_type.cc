@@ -53,9 +53,8 @@ absl::StatusOr<ComputeTypeChoice> ChooseComputeType(std::string_view requested, 
   if (requested == "bf16") {
     if (has_bf16) return ComputeTypeChoice{DType::kBF16, "asked for"};
     return InvalidArgument("compute_type", requested,
-                           weight_type == DType::kF32
-                               ? "f32 or auto: f32 weights are computed in f32"
-                               : "f32 or auto: this processor has no bf16 matmul kernels");
+                           weight_type == DType::kF32 ? "f32 or auto: f32 weights are computed in f32"
+                                                      : "f32 or auto: this processor has no bf16 matmul kernels");
   }
   if (!has_bf16) {
     return ComputeTypeChoice{DType::kF32, weight_type == DType::kF32 ? "f32 weights are computed in f32"
@@ -65,8 +64,8 @@ absl::StatusOr<ComputeTypeChoice> ChooseComputeType(std::string_view requested, 
   const double bf16 = MeasureLayer(config, weight_type, DType::kBF16, team);
   const DType fastest = bf16 < f32 ? DType::kBF16 : DType::kF32;
   return ComputeTypeChoice{fastest, std::format("faster at load: f32 {:.2f} ms, bf16 {:.2f} ms, a gate/up layer's "
-                                                    "geometric mean over 1, 16 and 256 rows",
-                                                    f32 * 1e3, bf16 * 1e3)};
+                                                "geometric mean over 1, 16 and 256 rows",
+                                                f32 * 1e3, bf16 * 1e3)};
 }
 
 }  // namespace quire

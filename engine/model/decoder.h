@@ -24,8 +24,8 @@ class Decoder {
   const ModelConfig& config() const { return config_; }
   const KvCacheStorage& cache() const { return cache_; }
 
-  // Logits of the rows in batch.logits_indices, [num_logits_rows, vocab_size]; valid until the next call. The batch must
-  // be within the limits, its token ids within the vocabulary, its blocks within the cache.
+  // Logits of the rows in batch.logits_indices, [num_logits_rows, vocab_size]; valid until the next call. The batch
+  // must be within the limits, its token ids within the vocabulary, its blocks within the cache.
   MatrixView<float> Forward(const ForwardBatch& batch);
 
  private:

@@ -11,8 +11,8 @@ void RotateAndWriteKv(Worker& worker, const ModelConfig& config, const KvLayerVi
                       std::span<const SlotId> slot_mapping, const Rope& rope, MatrixView<float> qkv) {
   worker.For(qkv.rows, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
-      float* queries = qkv.row_data(token);        // [num_heads, head_dim]
-      float* keys = queries + config.q_size();     // [num_kv_heads, head_dim]
+      float* queries = qkv.row_data(token);           // [num_heads, head_dim]
+      float* keys = queries + config.q_size();        // [num_kv_heads, head_dim]
       const float* values = keys + config.kv_size();  // [num_kv_heads, head_dim]
       for (float* head = queries; head < values; head += config.head_dim) rope.Rotate(token, head);
       WriteKv(cache, slot_mapping[token], keys, values);

@@ -14,8 +14,8 @@ namespace quire {
 // One decoder layer over a ragged batch, in place on the residual stream:
 //   h += o_proj(attention(rope(qkv_proj(norm(h)))))
 //   h += down_proj(silu(gate(norm(h))) * up(norm(h)))
-// Writes the batch's keys and values into their slots first. `slot_mapping` has one slot for each of the batch's tokens;
-// the workspace's rope and attention are set for the batch.
+// Writes the batch's keys and values into their slots first. `slot_mapping` has one slot for each of the batch's
+// tokens; the workspace's rope and attention are set for the batch.
 void ForwardLayer(Worker& worker, const ModelConfig& config, const LayerWeights& weights, const KvLayerView& cache,
                   std::span<const SlotId> slot_mapping, const Workspace& workspace);
 

@@ -14,8 +14,8 @@ namespace {
 absl::StatusOr<LoadedDecoder> LoadHere(const Checkpoint& checkpoint, const ModelConfig& config,
                                        const DecoderOptions& options,
                                        const std::function<void(int64_t, int64_t)>& progress) {
-  auto team = std::make_unique<ThreadTeam>(options.limits.num_threads,
-                                           Workspace::ScratchBytesFor(config, options.limits));
+  auto team =
+      std::make_unique<ThreadTeam>(options.limits.num_threads, Workspace::ScratchBytesFor(config, options.limits));
   LoadedDecoder loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.compute, ChooseComputeType(options.compute_type, config, options.weight_type, *team));
   const DType compute_type = loaded.compute.compute_type;

@@ -22,7 +22,7 @@ struct ForwardBatch {
   std::vector<int64_t> seq_lens;         // [num_seqs], tokens in the cache once this step's are written
   std::vector<BlockId> block_tables;     // [num_seqs, max_blocks_per_seq], rows padded
   int64_t max_blocks_per_seq = 0;
-  std::vector<int64_t> logits_indices;   // [num_logits_rows], ascending rows of the token arrays
+  std::vector<int64_t> logits_indices;    // [num_logits_rows], ascending rows of the token arrays
   std::vector<KvBlockCopy> block_copies;  // done first
 
   int64_t num_tokens() const { return static_cast<int64_t>(token_ids.size()); }

@@ -69,9 +69,9 @@ absl::Status ReadSizes(const MetadataReader& metadata, ModelConfig* config) {
     return InvalidArgument(metadata.Key("attention.head_count"), config->num_heads,
                            StrCat("at most ", kMaxGroup, " heads for each kv head"));
   }
-  for (const auto& [name, value] : {std::pair{"embedding_length", config->hidden_size},
-                                    std::pair{"feed_forward_length", config->intermediate_size},
-                                    std::pair{"attention.key_length", config->head_dim}}) {
+  for (const auto& [name, value] :
+       {std::pair{"embedding_length", config->hidden_size}, std::pair{"feed_forward_length", config->intermediate_size},
+        std::pair{"attention.key_length", config->head_dim}}) {
     if (value % 2 != 0) return InvalidArgument(metadata.Key(name), value, "an even number");
   }
   return absl::OkStatus();
@@ -90,7 +90,7 @@ absl::Status ReadRope(const Checkpoint& checkpoint, const MetadataReader& metada
     QUIRE_ASSIGN_OR_RETURN(const std::string scaling, checkpoint.GetString(metadata.Key("rope.scaling.type")));
     if (scaling != "none") {
       return absl::UnimplementedError(StrCat(checkpoint.path(), ": RoPE scaling '", scaling,
-                                                   "' is not supported; expected none or a rope_freqs tensor"));
+                                             "' is not supported; expected none or a rope_freqs tensor"));
     }
   }
   const CheckpointTensor* factors = checkpoint.FindTensor("rope_freqs.weight");
@@ -127,9 +127,9 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const Checkpoint& checkpoint) {
 
   const CheckpointTensor* embedding = checkpoint.FindTensor("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
-    return absl::InvalidArgumentError(
-        StrCat(checkpoint.path(), ": expected a tensor token_embd.weight [vocab_size, ", config.hidden_size,
-                     "], found ", embedding == nullptr ? "none" : "one of another rank"));
+    return absl::InvalidArgumentError(StrCat(checkpoint.path(), ": expected a tensor token_embd.weight [vocab_size, ",
+                                             config.hidden_size, "], found ",
+                                             embedding == nullptr ? "none" : "one of another rank"));
   }
   config.vocab_size = embedding->shape[0];
   config.tied_embeddings = checkpoint.FindTensor("output.weight") == nullptr;

@@ -11,18 +11,18 @@ namespace quire {
 
 // A decoder's shape, in the field's names.
 struct ModelConfig {
-  std::string architecture;       // "llama"
+  std::string architecture;  // "llama"
   int64_t num_layers = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
   int64_t num_heads = 0;
-  int64_t num_kv_heads = 0;       // divides num_heads
-  int64_t head_dim = 0;           // even; independent of hidden_size / num_heads
+  int64_t num_kv_heads = 0;  // divides num_heads
+  int64_t head_dim = 0;      // even; independent of hidden_size / num_heads
   int64_t vocab_size = 0;
-  int64_t context_length = 0;     // tokens that the model was trained for
+  int64_t context_length = 0;  // tokens that the model was trained for
   float rms_norm_epsilon = 0;
   RopeConfig rope;
-  bool tied_embeddings = false;   // the output layer is the embedding
+  bool tied_embeddings = false;  // the output layer is the embedding
   int64_t num_parameters = 0;
 
   int64_t q_size() const { return num_heads * head_dim; }

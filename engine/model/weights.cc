@@ -70,13 +70,13 @@ class WeightLoader {
   absl::Status CheckShape(const std::string& name, const std::vector<int64_t>& shape) const {
     const CheckpointTensor* tensor = checkpoint_.FindTensor(name);
     if (tensor == nullptr) {
-      return absl::InvalidArgumentError(StrCat(checkpoint_.path(), ": expected a tensor ", name, " [",
-                                                     absl::StrJoin(shape, ", "), "], found none"));
+      return absl::InvalidArgumentError(
+          StrCat(checkpoint_.path(), ": expected a tensor ", name, " [", absl::StrJoin(shape, ", "), "], found none"));
     }
     if (tensor->shape != shape) {
       return absl::InvalidArgumentError(StrCat(checkpoint_.path(), ": expected tensor ", name, " to be [",
-                                                     absl::StrJoin(shape, ", "), "], found [",
-                                                     absl::StrJoin(tensor->shape, ", "), "]"));
+                                               absl::StrJoin(shape, ", "), "], found [",
+                                               absl::StrJoin(tensor->shape, ", "), "]"));
     }
     return absl::OkStatus();
   }

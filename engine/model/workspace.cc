@@ -58,8 +58,7 @@ int64_t Workspace::BytesFor(const ModelConfig& config, const DecoderLimits& limi
          Rope::BytesFor(config.rope, limits.max_tokens) + PagedAttention::BytesFor(AttentionConfigFor(config, limits)) +
          MatrixBytes(limits.max_tokens, config.hidden_size) + MatrixBytes(limits.max_tokens, config.qkv_size()) +
          MatrixBytes(limits.max_tokens, 2 * config.intermediate_size) +
-         MatrixBytes(limits.max_logits_rows, config.vocab_size) +
-         limits.num_threads * ScratchBytesFor(config, limits);
+         MatrixBytes(limits.max_logits_rows, config.vocab_size) + limits.num_threads * ScratchBytesFor(config, limits);
 }
 
 int64_t Workspace::ScratchBytesFor(const ModelConfig& config, const DecoderLimits& limits) {

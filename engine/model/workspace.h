@@ -40,9 +40,9 @@ class Workspace {
   MatrixView<float> gate_up(int64_t rows) const;  // [rows, 2 intermediate_size]
   MatrixView<float> logits(int64_t rows) const;   // [rows, vocab_size]
 
-  Activation normed;     // [max_tokens, hidden_size]
-  Activation attended;   // [max_tokens, q_size]
-  Activation gated;      // [max_tokens, intermediate_size]
+  Activation normed;      // [max_tokens, hidden_size]
+  Activation attended;    // [max_tokens, q_size]
+  Activation gated;       // [max_tokens, intermediate_size]
   Activation head_input;  // [max_logits_rows, hidden_size]
   Rope rope;
   PagedAttention attention;

@@ -16,9 +16,7 @@ using FloatVec = hn::Vec<FloatTag>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 
 // Elements 2i and 2i + 1 of a pair-packed bf16 vector.
-HWY_INLINE FloatVec EvenHalf(hn::Vec<UintTag> both) {
-  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(both));
-}
+HWY_INLINE FloatVec EvenHalf(hn::Vec<UintTag> both) { return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(both)); }
 HWY_INLINE FloatVec OddHalf(hn::Vec<UintTag> both) {
   return hn::BitCast(FloatTag(), hn::And(both, hn::Set(UintTag(), 0xffff0000U)));
 }
@@ -177,7 +175,8 @@ void MultiplyValueRows(const TileRun& values, const float* weights, int64_t weig
   }
   for (; dim < values.head_dim; dim += kLanes) {
     const int64_t left = values.head_dim - dim;
-    MultiplyValueColumns<kRows, 1>(values, weights, weights_stride, num_tokens, dim, left < kLanes ? left : kLanes, out);
+    MultiplyValueColumns<kRows, 1>(values, weights, weights_stride, num_tokens, dim, left < kLanes ? left : kLanes,
+                                   out);
   }
 }
 

@@ -58,8 +58,8 @@ class PackedLinear {
   bool UsesVectorCode(int64_t rows) const;
   void ForwardVectorCode(Worker& worker, const Activation& x, MatrixView<float> out) const;
   void ForwardMicroKernels(Worker& worker, const Activation& x, MatrixView<float> out) const;
-  void MultiplyPanelRows(int64_t panel, const Activation& x, int64_t first_row, int64_t num_rows,
-                         MatrixView<float> out, std::span<std::byte> scratch) const;
+  void MultiplyPanelRows(int64_t panel, const Activation& x, int64_t first_row, int64_t num_rows, MatrixView<float> out,
+                         std::span<std::byte> scratch) const;
 
   int64_t out_features_;
   int64_t in_features_;

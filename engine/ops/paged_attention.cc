@@ -105,13 +105,13 @@ struct PagedAttention::State {
 
 // A worker's scratch, cut into the parts that an item needs.
 struct PagedAttention::Scratch {
-  float* queries;         // [rows, head_dim], scaled
-  float* scores;          // [rows, kKeyTile]
-  float* tile_values;     // [rows, head_dim]
-  State state;            // [rows]
-  float* expanded_keys;   // [head_dim, kKeyTile]
-  float* expanded_values; // [kKeyTile, head_dim]
-  std::byte* brgemm;      // [Brgemm::kScratchBytes]
+  float* queries;          // [rows, head_dim], scaled
+  float* scores;           // [rows, kKeyTile]
+  float* tile_values;      // [rows, head_dim]
+  State state;             // [rows]
+  float* expanded_keys;    // [head_dim, kKeyTile]
+  float* expanded_values;  // [kKeyTile, head_dim]
+  std::byte* brgemm;       // [Brgemm::kScratchBytes]
 
   // Sizes in floats, in the order of the members.
   static std::array<int64_t, 8> Sizes(const AttentionConfig& config) {

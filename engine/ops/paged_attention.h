@@ -21,7 +21,7 @@ struct AttentionConfig {
   float score_scale = 1.0F;  // usually 1 / sqrt(head_dim)
   int64_t max_seq_len = 0;   // tokens
   int64_t max_num_seqs = 0;
-  int64_t max_tokens = 0;    // queries of one step
+  int64_t max_tokens = 0;  // queries of one step
   int64_t num_threads = 0;
 };
 
@@ -38,10 +38,10 @@ struct AttentionBatch {
 //   out[t, h] = sum over keys j <= t of softmax_j(scale * q[t, h] . k[j, h / group]) v[j, h / group]
 // The query heads of a group, and neighbouring queries, are rows of one matmul that reads each key and value once.
 // Keys are taken in tiles of kKeyTile tokens anchored at absolute positions; a running softmax (row maximum
-// subtracted, masked keys left out) joins the tiles in order, so no full score matrix exists and a row's result does not
-// depend on how its sequence was cut into chunks, nor on its neighbours.
-// Sources: Vaswani et al., "Attention Is All You Need", 2017; Ainslie et al., "GQA", 2023; Milakov and Gimelshein,
-// "Online normalizer calculation for softmax", 2018.
+// subtracted, masked keys left out) joins the tiles in order, so no full score matrix exists and a row's result does
+// not depend on how its sequence was cut into chunks, nor on its neighbours. Sources: Vaswani et al., "Attention Is All
+// You Need", 2017; Ainslie et al., "GQA", 2023; Milakov and Gimelshein, "Online normalizer calculation for softmax",
+// 2018.
 class PagedAttention {
  public:
   static constexpr int64_t kKeyTile = 256;
@@ -51,7 +51,8 @@ class PagedAttention {
   // Each worker's scratch that Forward needs.
   static int64_t ScratchBytesFor(const AttentionConfig& config);
 
-  // Cuts the step into work items, once for all layers; outside a parallel region. `batch` must stay until the step ends.
+  // Cuts the step into work items, once for all layers; outside a parallel region. `batch` must stay until the step
+  // ends.
   void SetBatch(const AttentionBatch& batch);
 
   // out [num_tokens, num_heads * head_dim] from queries [num_tokens, >= num_heads * head_dim], rotated already; the

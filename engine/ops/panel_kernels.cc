@@ -36,7 +36,8 @@ struct Tile {
       FloatVec w[kVecs];
 #pragma GCC unroll 16
       for (int v = 0; v < kVecs; ++v) {
-        const float* source = weights + (v / kVecsPerPanel) * panel_elements + k * kPanelWidth + (v % kVecsPerPanel) * kLanes;
+        const float* source =
+            weights + (v / kVecsPerPanel) * panel_elements + k * kPanelWidth + (v % kVecsPerPanel) * kLanes;
         hwy::Prefetch(reinterpret_cast<const char*>(source) + kPrefetchBytes);
         w[v] = hn::LoadU(d, source);
       }

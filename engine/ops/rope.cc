@@ -11,8 +11,7 @@ Rope::Rope(const RopeConfig& config, int64_t max_tokens)
       num_pairs_(config.rotary_dim / 2),
       cosines_(max_tokens * num_pairs_ * static_cast<int64_t>(sizeof(float))),
       sines_(cosines_.size_bytes()) {
-  QUIRE_CHECK(config.frequency_factors.empty() ||
-              static_cast<int64_t>(config.frequency_factors.size()) == num_pairs_);
+  QUIRE_CHECK(config.frequency_factors.empty() || static_cast<int64_t>(config.frequency_factors.size()) == num_pairs_);
   for (int64_t i = 0; i < num_pairs_; ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.rotary_dim);
     const double factor = config.frequency_factors.empty() ? 1.0 : config.frequency_factors[i];
@@ -42,8 +41,8 @@ void Rope::Rotate(int64_t token, float* head) const {
   const float* cosines = cosines_.as<float>() + token * num_pairs_;
   const float* sines = sines_.as<float>() + token * num_pairs_;
   const bool adjacent = style_ == RopeStyle::kAdjacentPairs;
-  const int64_t stride = adjacent ? 2 : 1;              // from one pair to the next
-  const int64_t partner = adjacent ? 1 : num_pairs_;    // from a pair's first element to its second
+  const int64_t stride = adjacent ? 2 : 1;            // from one pair to the next
+  const int64_t partner = adjacent ? 1 : num_pairs_;  // from a pair's first element to its second
   for (int64_t i = 0; i < num_pairs_; ++i) {
     float* pair = head + i * stride;
     const float x = pair[0];

@@ -56,8 +56,8 @@ GenerationResult MakeResult(const Request& request, const absl::Status& status, 
 
 // Labels and tenants come from callers: escaped, so that none can write a line of its own. Never any text.
 void LogEnd(const Request& request, const GenerationResult& result) {
-  const std::string reason = result.status.ok() ? std::string(ToString(result.finish_reason))
-                                                : absl::StatusCodeToString(result.status.code());
+  const std::string reason =
+      result.status.ok() ? std::string(ToString(result.finish_reason)) : absl::StatusCodeToString(result.status.code());
   log::Info(
       "request {} tenant {}: {} prompt + {} output tokens, queue {:.3f} s, first token {:.3f} s, total {:.3f} s, "
       "{} preemptions, {}",
@@ -190,9 +190,8 @@ absl::Status Engine::SampleRequest(const ScheduledRequest& scheduled, MatrixView
                          state.sampler.Sample(logits, request.token_ids, request.num_output_tokens(),
                                               state.constraint.get(), &sampling_scratch_));
   if (request.sampling.num_logprobs) {
-    QUIRE_ASSIGN_OR_RETURN(result->token.logprobs,
-                           ComputeLogprobs(logits, result->token.token_id, *request.sampling.num_logprobs,
-                                           &sampling_scratch_));
+    QUIRE_ASSIGN_OR_RETURN(result->token.logprobs, ComputeLogprobs(logits, result->token.token_id,
+                                                                   *request.sampling.num_logprobs, &sampling_scratch_));
   }
   if (state.constraint != nullptr) state.constraint->Accept(result->token.token_id);
   result->has_token = true;

@@ -26,10 +26,10 @@ struct EngineDependencies {
   std::unique_ptr<KvCacheManager> kv_cache;
   std::unique_ptr<Scheduler> scheduler;  // after kv_cache: destroyed before it
   std::unique_ptr<ModelRunner> model_runner;
-  int64_t max_model_len = 0;    // as the scheduler's
-  int64_t bytes_per_block = 0;  // for messages
+  int64_t max_model_len = 0;                   // as the scheduler's
+  int64_t bytes_per_block = 0;                 // for messages
   std::vector<TokenId> end_of_generation_ids;  // the union of all that the model declares
-  uint64_t seed = 0;  // of the seeds of requests that bring none
+  uint64_t seed = 0;                           // of the seeds of requests that bring none
 };
 
 enum class StepOutcome {
@@ -91,8 +91,8 @@ class Engine {
   // Fills results_ and sampled_. A request that fails ends here and leaves no result.
   void SampleAll(MatrixView<float> logits);
   absl::Status SampleRequest(const ScheduledRequest& scheduled, MatrixView<float> rows, StepResult* result);
-  absl::Status CollectPromptLogprobs(const Request& request, const ScheduledRequest& scheduled,
-                                     MatrixView<float> rows, StepResult* result);
+  absl::Status CollectPromptLogprobs(const Request& request, const ScheduledRequest& scheduled, MatrixView<float> rows,
+                                     StepResult* result);
   void EmitAll();
   FinishReason ReasonToFinish(const Request& request, TokenId token) const;
   void End(RequestId id, const absl::Status& status, FinishReason reason, int64_t max_counted_tokens);

@@ -90,10 +90,10 @@ MemoryInputs MemoryInputsFor(const EngineConfig& config, const ModelConfig& mode
                            ForwardBatchBuilder::BytesFor(BatchLimits(limits)) +
                            SamplingScratch::BytesFor(model.vocab_size);
   inputs.text_layer_bytes = text_layer_bytes;
-  inputs.request_state_bytes =
-      config.max_num_seqs * (limits.max_seq_len * static_cast<int64_t>(sizeof(TokenId)) +
-                             Sampler::StateBytesFor(model.vocab_size) + kRequestOverheadBytes);
-  inputs.process_bytes = ResidentBytes();
+  inputs.request_state_bytes = config.max_num_seqs * (limits.max_seq_len * static_cast<int64_t>(sizeof(TokenId)) +
+                                                      Sampler::StateBytesFor(model.vocab_size) + kRequestOverheadBytes);
+  // The text layer stands already, and has a line of its own.
+  inputs.process_bytes = std::max<int64_t>(0, ResidentBytes() - text_layer_bytes);
   inputs.bytes_per_block = KvCacheStorage::BytesPerBlock(model.num_layers, limits.kv_layout);
   inputs.block_size = config.block_size;
   inputs.max_num_seqs = config.max_num_seqs;
@@ -142,8 +142,8 @@ EngineInfo MakeInfo(const ModelConfig& model, const Choices& choices, const Comp
 }
 
 std::unique_ptr<EngineLoop> StartEngine(const EngineConfig& config, const Choices& choices, const MemoryPlan& memory,
-                                        std::unique_ptr<ModelRunner> runner,
-                                        std::vector<TokenId> end_of_generation_ids, const Clock* clock) {
+                                        std::unique_ptr<ModelRunner> runner, std::vector<TokenId> end_of_generation_ids,
+                                        const Clock* clock) {
   EngineDependencies dependencies;
   dependencies.clock = clock;
   dependencies.kv_cache = std::make_unique<KvCacheManager>(memory.num_blocks, memory.block_size);
@@ -170,8 +170,7 @@ absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const Engi
   const SystemLimits system = ReadSystemLimits();
   const Choices choices = Choose(config, model, checkpoint, system);
   BuiltEngine built;
-  QUIRE_ASSIGN_OR_RETURN(built.memory,
-                         PlanMemory(MemoryInputsFor(config, model, choices, system, text_layer_bytes)));
+  QUIRE_ASSIGN_OR_RETURN(built.memory, PlanMemory(MemoryInputsFor(config, model, choices, system, text_layer_bytes)));
   const DecoderOptions decoder_options = {.limits = choices.decoder_limits,
                                           .weight_type = choices.weight_type,
                                           .compute_type = config.compute_type,

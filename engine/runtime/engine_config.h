@@ -11,16 +11,16 @@ namespace quire {
 // Everything the engine can be told, flat and defaulted. Names are those of flags and configuration keys.
 // Unset optionals mean "auto": EngineInfo and MemoryPlan say what was chosen, nothing is adjusted in silence.
 struct EngineConfig {
-  std::string weight_type = "auto";        // "auto" (as the file has them, where supported), "f32", "bf16"
-  std::string compute_type = "auto";       // "auto" (the fastest measured at load), "f32", "bf16"
-  std::string kv_cache_dtype = "auto";     // "auto" (bf16), "f32", "bf16"
-  std::optional<int64_t> max_model_len;    // tokens, >= 256 where the model has as many; unset: the largest that fits
-  int64_t max_num_batched_tokens = 512;    // per step, in [16, 65536]
-  int64_t max_num_seqs = 64;               // running at once, in [1, 4096]
-  int64_t block_size = 16;                 // tokens of a KV block: 16, 32 or 64
+  std::string weight_type = "auto";      // "auto" (as the file has them, where supported), "f32", "bf16"
+  std::string compute_type = "auto";     // "auto" (the fastest measured at load), "f32", "bf16"
+  std::string kv_cache_dtype = "auto";   // "auto" (bf16), "f32", "bf16"
+  std::optional<int64_t> max_model_len;  // tokens, >= 256 where the model has as many; unset: the largest that fits
+  int64_t max_num_batched_tokens = 512;  // per step, in [16, 65536]
+  int64_t max_num_seqs = 64;             // running at once, in [1, 4096]
+  int64_t block_size = 16;               // tokens of a KV block: 16, 32 or 64
   std::optional<int64_t> memory_budget_bytes;    // unset: from the cgroup, or what is needed
   std::optional<int64_t> kv_cache_memory_bytes;  // unset: what the budget leaves
-  std::optional<int64_t> num_threads;      // unset: affinity, cgroup quota, physical cores
+  std::optional<int64_t> num_threads;            // unset: affinity, cgroup quota, physical cores
 
   // INVALID_ARGUMENT names the field, the value and the accepted range.
   absl::Status Validate() const;

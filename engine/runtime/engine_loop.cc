@@ -41,9 +41,9 @@ absl::StatusOr<RequestId> EngineLoop::Submit(GenerationRequest request) {
     if (draining_ || stopping_) return Unavailable("the server is draining and takes no new requests", kRetryDelay);
     const int64_t num_open = static_cast<int64_t>(num_accepted_requests_) - num_finished_requests_;
     if (num_open >= max_open_requests_) {
-      return Overloaded(StrCat("the queue is full: ", num_open, " requests wait or run, at most ",
-                                     max_open_requests_, " may"),
-                        kRetryDelay);
+      return Overloaded(
+          StrCat("the queue is full: ", num_open, " requests wait or run, at most ", max_open_requests_, " may"),
+          kRetryDelay);
     }
     // Under the lock, so that ids are in the order of arrival in the inbox.
     id = RequestId{++num_accepted_requests_};

@@ -9,7 +9,7 @@ namespace quire {
 
 // The largest step, so that memory is taken once.
 struct ForwardBatchLimits {
-  int64_t block_size = 0;              // tokens
+  int64_t block_size = 0;  // tokens
   int64_t max_num_batched_tokens = 0;
   int64_t max_num_seqs = 0;
   int64_t max_blocks_per_seq = 0;

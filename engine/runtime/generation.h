@@ -16,7 +16,7 @@ namespace quire {
 // A request as the engine takes it: token ids in, tokens out through the sink. Every protocol is translated
 // into this; it knows no transport and no text.
 struct GenerationRequest {
-  std::string label;   // the caller's request id, for logs and statistics
+  std::string label;  // the caller's request id, for logs and statistics
   std::string tenant = "default";
   std::vector<TokenId> prompt_token_ids;  // at least one
   SamplingParams sampling;

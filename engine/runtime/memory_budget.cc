@@ -87,8 +87,7 @@ int64_t ChoosePoolBytes(const MemoryInputs& inputs, const Sum& sum) {
   const int64_t most_bytes = inputs.memory_budget_bytes.value_or(sum.limit_bytes);
   const int64_t left_bytes = most_bytes - ReserveOf(most_bytes) - sum.fixed_bytes;
   if (inputs.memory_budget_bytes || inputs.cgroup_limit_bytes) return left_bytes;
-  const int64_t blocks_per_seq =
-      CeilDiv(inputs.max_model_len.value_or(inputs.context_length), inputs.block_size);
+  const int64_t blocks_per_seq = CeilDiv(inputs.max_model_len.value_or(inputs.context_length), inputs.block_size);
   const int64_t useful_bytes = inputs.max_num_seqs * blocks_per_seq * inputs.bytes_per_block;
   return std::min(left_bytes, std::max(sum.min_pool_bytes, std::min(useful_bytes, kMaxAutoPoolBytes)));
 }
@@ -118,25 +117,21 @@ MemoryPlan MakePlan(const MemoryInputs& inputs, const Sum& sum) {
   return plan;
 }
 
-std::string WithTable(std::string sentence, const MemoryPlan& plan) {
-  return StrCat(sentence, "\n", plan.ToTable());
-}
+std::string WithTable(std::string sentence, const MemoryPlan& plan) { return StrCat(sentence, "\n", plan.ToTable()); }
 
 // The pool that a length needs is not there.
 absl::Status TooSmall(const MemoryInputs& inputs, const Sum& sum, const MemoryPlan& plan) {
   const int64_t fitting_len = plan.num_blocks * plan.block_size;
-  const std::string shorter =
-      inputs.max_model_len && fitting_len >= std::min(kMinModelLen, inputs.context_length)
-          ? StrCat(", or a max_model_len of at most ", fitting_len, " tokens")
-          : "";
-  const std::string needed = StrCat(
-      inputs.max_model_len ? "max_model_len " : "the least useful length of ", sum.min_model_len, " tokens needs ",
-      sum.min_pool_bytes / inputs.bytes_per_block, " blocks (", HumanBytes(sum.min_pool_bytes), "), ",
-      plan.num_blocks, " fit");
+  const std::string shorter = inputs.max_model_len && fitting_len >= std::min(kMinModelLen, inputs.context_length)
+                                  ? StrCat(", or a max_model_len of at most ", fitting_len, " tokens")
+                                  : "";
+  const std::string needed = StrCat(inputs.max_model_len ? "max_model_len " : "the least useful length of ",
+                                    sum.min_model_len, " tokens needs ", sum.min_pool_bytes / inputs.bytes_per_block,
+                                    " blocks (", HumanBytes(sum.min_pool_bytes), "), ", plan.num_blocks, " fit");
   if (inputs.kv_cache_memory_bytes) {
     return NeverFits("kv_cache_memory_bytes",
                      WithTable(StrCat(BothBytes(*inputs.kv_cache_memory_bytes), " are too small: ", needed,
-                                            "; what would work is at least ", BothBytes(sum.min_pool_bytes), shorter),
+                                      "; what would work is at least ", BothBytes(sum.min_pool_bytes), shorter),
                                plan));
   }
   const int64_t least_budget_bytes = LeastBudget(sum.fixed_bytes + sum.min_pool_bytes);
@@ -146,7 +141,7 @@ absl::Status TooSmall(const MemoryInputs& inputs, const Sum& sum, const MemoryPl
                                                   : "auto, with available memory of ";
   return NeverFits("memory_budget",
                    WithTable(StrCat(given, BothBytes(given_bytes), " is too small: ", needed,
-                                          "; what would work is at least ", BothBytes(least_budget_bytes), shorter),
+                                    "; what would work is at least ", BothBytes(least_budget_bytes), shorter),
                              plan));
 }
 
@@ -155,7 +150,7 @@ absl::Status PoolTooLarge(const MemoryInputs& inputs, const MemoryPlan& plan, in
   const int64_t needed_bytes = LeastBudget(plan.budget_bytes - plan.unused_bytes() - plan.reserve_bytes);
   return NeverFits("kv_cache_memory_bytes",
                    WithTable(StrCat(BothBytes(*inputs.kv_cache_memory_bytes), " are too large: the sum is ",
-                                          BothBytes(needed_bytes), ", ", BothBytes(most_bytes), " are there"),
+                                    BothBytes(needed_bytes), ", ", BothBytes(most_bytes), " are there"),
                              plan));
 }
 

@@ -19,13 +19,13 @@ int64_t MaxTotalTokens(const EngineLimits& limits) {
 
 std::string Sizes(int64_t num_stored_tokens, const EngineLimits& limits) {
   const int64_t num_blocks = CeilDiv(num_stored_tokens, limits.block_size);
-  return StrCat(num_stored_tokens, " tokens in ", num_blocks, " KV blocks (",
-                      num_blocks * limits.bytes_per_block, " bytes)");
+  return StrCat(num_stored_tokens, " tokens in ", num_blocks, " KV blocks (", num_blocks * limits.bytes_per_block,
+                " bytes)");
 }
 
 std::string Available(const EngineLimits& limits) {
   return StrCat("; available are ", limits.max_model_len, " tokens (max_model_len) and ", limits.num_blocks,
-                      " KV blocks (", limits.num_blocks * limits.bytes_per_block, " bytes)");
+                " KV blocks (", limits.num_blocks * limits.bytes_per_block, " bytes)");
 }
 
 absl::Status ValidatePrompt(std::span<const TokenId> prompt, const EngineLimits& limits) {
@@ -43,7 +43,7 @@ absl::Status ValidateSizes(const GenerationRequest& request, const EngineLimits&
   const int64_t max_total_tokens = MaxTotalTokens(limits);
   if (num_prompt_tokens >= max_total_tokens) {
     return NeverFits("prompt", StrCat("the prompt's ", Sizes(num_prompt_tokens, limits),
-                                            " and 1 output token are needed", Available(limits)));
+                                      " and 1 output token are needed", Available(limits)));
   }
   if (!request.sampling.max_tokens) return absl::OkStatus();
   const int64_t max_tokens = *request.sampling.max_tokens;
@@ -53,9 +53,8 @@ absl::Status ValidateSizes(const GenerationRequest& request, const EngineLimits&
   constexpr int64_t kCountable = int64_t{1} << 40;
   const std::string sizes =
       max_tokens < kCountable ? StrCat(", ", Sizes(num_prompt_tokens + max_tokens - 1, limits), ",") : "";
-  return NeverFits("sampling.max_tokens",
-                   StrCat(tokens, sizes, " are needed", Available(limits), "; at most ",
-                                max_total_tokens - num_prompt_tokens, " output tokens would fit"));
+  return NeverFits("sampling.max_tokens", StrCat(tokens, sizes, " are needed", Available(limits), "; at most ",
+                                                 max_total_tokens - num_prompt_tokens, " output tokens would fit"));
 }
 
 }  // namespace

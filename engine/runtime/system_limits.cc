@@ -159,9 +159,7 @@ std::optional<int64_t> ReadCgroupMemoryLimit(const fs::path& root) {
   return LeastLimit<int64_t>(root, "memory", ReadMemoryLimit);
 }
 
-std::optional<double> ReadCgroupCpuQuota(const fs::path& root) {
-  return LeastLimit<double>(root, "cpu", ReadCpuQuota);
-}
+std::optional<double> ReadCgroupCpuQuota(const fs::path& root) { return LeastLimit<double>(root, "cpu", ReadCpuQuota); }
 
 int64_t ReadAvailableMemory(const fs::path& root) {
   for (const std::string& line : ReadLines(root / "proc/meminfo")) {
@@ -203,10 +201,9 @@ ThreadChoice ChooseNumThreads(const SystemLimits& limits) {
   }
   choice.num_threads = std::max<int64_t>(1, choice.num_threads);
   const char* cores = limits.num_physical_cores == 1 ? " physical core" : " physical cores";
-  const std::string quota = limits.cgroup_cpu_quota ? StrCat("cgroup quota of ", *limits.cgroup_cpu_quota)
-                                                    : "no cgroup quota";
-  choice.reason = StrCat(limits.num_physical_cores, cores, "; affinity allows ", limits.num_affinity_cpus, ", ",
-                               quota);
+  const std::string quota =
+      limits.cgroup_cpu_quota ? StrCat("cgroup quota of ", *limits.cgroup_cpu_quota) : "no cgroup quota";
+  choice.reason = StrCat(limits.num_physical_cores, cores, "; affinity allows ", limits.num_affinity_cpus, ", ", quota);
   return choice;
 }
 

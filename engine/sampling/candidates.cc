@@ -48,8 +48,7 @@ int64_t PartitionByMass(std::span<Candidate> candidates, double mass) {
   auto end = static_cast<int64_t>(candidates.size());
   while (end - begin > 1) {
     const int64_t middle = begin + (end - begin) / 2;
-    std::nth_element(candidates.begin() + begin, candidates.begin() + (middle - 1), candidates.begin() + end,
-                     IsBetter);
+    std::nth_element(candidates.begin() + begin, candidates.begin() + (middle - 1), candidates.begin() + end, IsBetter);
     double better_mass = 0;
     for (int64_t i = begin; i < middle; ++i) better_mass += candidates[i].value;
     if (better_mass >= mass) {

@@ -131,8 +131,7 @@ void Sampler::DropUnlikely(SamplingScratch* scratch) const {
 }
 
 absl::StatusOr<TokenId> Sampler::Sample(std::span<const float> logits, std::span<const TokenId> tokens,
-                                        int64_t output_index, TokenConstraint* constraint,
-                                        SamplingScratch* scratch) {
+                                        int64_t output_index, TokenConstraint* constraint, SamplingScratch* scratch) {
   QUIRE_CHECK_EQ(logits.size(), scratch->logits.size());
   const bool penalizes = repetition_penalty_ != 1.0F;
   if (penalizes || constraint != nullptr) {

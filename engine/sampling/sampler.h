@@ -37,8 +37,8 @@ class Sampler {
   // `tokens` are the request's prompt and output so far, which only grow from call to call; `output_index` is the
   // position of the new token among the output tokens; `constraint` may be null, and is not told what was chosen.
   // INTERNAL if the logits hold NaN or infinity or leave no token.
-  absl::StatusOr<TokenId> Sample(std::span<const float> logits, std::span<const TokenId> tokens,
-                                 int64_t output_index, TokenConstraint* constraint, SamplingScratch* scratch);
+  absl::StatusOr<TokenId> Sample(std::span<const float> logits, std::span<const TokenId> tokens, int64_t output_index,
+                                 TokenConstraint* constraint, SamplingScratch* scratch);
 
  private:
   void MarkSeen(std::span<const TokenId> tokens);
@@ -52,7 +52,7 @@ class Sampler {
   float min_p_;
   float repetition_penalty_;
   uint64_t seed_;
-  std::vector<uint64_t> seen_;   // bit t % 64 of word t / 64: token t stands in prompt or output; only for a penalty
+  std::vector<uint64_t> seen_;    // bit t % 64 of word t / 64: token t stands in prompt or output; only for a penalty
   size_t num_marked_tokens_ = 0;  // of `tokens`, already in seen_
 };
 

@@ -18,10 +18,9 @@ constexpr int64_t kMostTokens = int64_t{1} << 48;
 // the prompt's last row samples. Otherwise only the last row is.
 TokenDemand DemandOf(const Request& request) {
   const int64_t num_pending = request.num_pending_tokens();
-  const int64_t num_rowless =
-      request.awaits_prompt_logprobs()
-          ? std::max<int64_t>(0, request.num_prompt_logprobs_sent - request.num_computed_tokens)
-          : num_pending - 1;
+  const int64_t num_rowless = request.awaits_prompt_logprobs()
+                                  ? std::max<int64_t>(0, request.num_prompt_logprobs_sent - request.num_computed_tokens)
+                                  : num_pending - 1;
   return {.num_tokens = num_pending, .num_rowless_tokens = num_rowless};
 }
 
@@ -70,7 +69,7 @@ absl::Status Scheduler::CheckFits(const Request& request) const {
   const int64_t num_prompt_blocks = cache_->BlocksFor(num_prompt_tokens);
   if (num_prompt_tokens >= config_.max_model_len || num_prompt_blocks > cache_->num_blocks()) {
     return NeverFits("prompt", StrCat(num_prompt_tokens, " tokens and 1 of output, in ", num_prompt_blocks,
-                                            " blocks, are needed; ", available));
+                                      " blocks, are needed; ", available));
   }
   const int64_t max_tokens = std::min(request.max_tokens, kMostTokens);
   // The last token of output is never stored.
@@ -79,7 +78,7 @@ absl::Status Scheduler::CheckFits(const Request& request) const {
     return absl::OkStatus();
   }
   return NeverFits("max_tokens", StrCat(num_prompt_tokens, " tokens of prompt and ", request.max_tokens,
-                                              " of output, in ", num_blocks, " blocks, are needed; ", available));
+                                        " of output, in ", num_blocks, " blocks, are needed; ", available));
 }
 
 void Scheduler::Schedule(StepPlan* plan) {

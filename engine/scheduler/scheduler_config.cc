@@ -14,8 +14,7 @@ absl::Status SchedulerConfig::Validate() const {
     return InvalidArgument("max_model_len", max_model_len, "at least 2: a token of prompt and one of output");
   }
   if (max_num_logits_rows < max_num_seqs) {
-    return InvalidArgument("max_num_logits_rows", max_num_logits_rows,
-                           StrCat("at least max_num_seqs, ", max_num_seqs));
+    return InvalidArgument("max_num_logits_rows", max_num_logits_rows, StrCat("at least max_num_seqs, ", max_num_seqs));
   }
   return absl::OkStatus();
 }

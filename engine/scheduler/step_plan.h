@@ -12,14 +12,14 @@ namespace quire {
 // until Scheduler::Update is called for the step.
 struct ScheduledRequest {
   RequestId request_id;
-  std::span<const TokenId> token_ids;       // [num_scheduled_tokens], the tokens to compute
-  int64_t first_position = 0;               // position of token_ids[0]; the others follow
-  int64_t first_logits_row = 0;             // rows [first_logits_row, end_logits_row) of token_ids
-  int64_t end_logits_row = 0;               //   whose logits are wanted; none if equal
-  bool samples_token = false;               // the last row's logits choose the next token; all other rows
-                                            //   are for the log-probability of the prompt token after theirs
+  std::span<const TokenId> token_ids;        // [num_scheduled_tokens], the tokens to compute
+  int64_t first_position = 0;                // position of token_ids[0]; the others follow
+  int64_t first_logits_row = 0;              // rows [first_logits_row, end_logits_row) of token_ids
+  int64_t end_logits_row = 0;                //   whose logits are wanted; none if equal
+  bool samples_token = false;                // the last row's logits choose the next token; all other rows
+                                             //   are for the log-probability of the prompt token after theirs
   std::span<const TokenId> draft_token_ids;  // speculation's proposals; empty now
-  int32_t adapter_id = -1;                  // -1: the base model
+  int32_t adapter_id = -1;                   // -1: the base model
   // One block table per KV group (one group now; sliding windows need a second). // [ceil(num_tokens / block_size)]
   std::span<const BlockId> block_table;
 

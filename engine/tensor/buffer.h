@@ -7,8 +7,8 @@
 
 namespace quire {
 
-// Owns zeroed bytes, page aligned; large buffers are aligned for huge pages and ask for them. Movable, not copyable. Pages take no memory before
-// their first use, so that the threads that use them first place them.
+// Owns zeroed bytes, page aligned; large buffers are aligned for huge pages and ask for them. Movable, not copyable.
+// Pages take no memory before their first use, so that the threads that use them first place them.
 class Buffer {
  public:
   Buffer() = default;

@@ -17,8 +17,7 @@ class JinjaChatTemplate : public ChatTemplate {
   JinjaChatTemplate(QuireTemplateHandle handle, std::string bos_text, std::string eos_text)
       : handle_(std::move(handle)), bos_text_(std::move(bos_text)), eos_text_(std::move(eos_text)) {}
 
-  absl::StatusOr<std::string> Render(std::span<const ChatMessage> messages,
-                                     bool add_generation_prompt) const override {
+  absl::StatusOr<std::string> Render(std::span<const ChatMessage> messages, bool add_generation_prompt) const override {
     auto list = nlohmann::json::array();
     for (size_t i = 0; i < messages.size(); ++i) {
       QUIRE_RETURN_IF_ERROR(CheckUtf8(i, "role", messages[i].role));

@@ -31,8 +31,8 @@ constexpr auto kPreTokenizers = std::to_array<std::pair<std::string_view, QuireP
 });
 
 // Control tokens that end an answer by their name, whatever else the file declares.
-constexpr auto kEndNames = std::to_array<std::string_view>({"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
-                                                            "<|end|>", "<end_of_turn>", "</s>", "<|end_of_text|>"});
+constexpr auto kEndNames = std::to_array<std::string_view>(
+    {"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>", "</s>", "<|end_of_text|>"});
 
 constexpr auto kEndKeys = std::to_array<std::string_view>(
     {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"});
@@ -52,8 +52,7 @@ absl::StatusOr<QuirePreTokenizer> ReadPreTokenizer(const Checkpoint& checkpoint)
     if (candidate == name) return family;
     known.append(known.empty() ? "" : ", ").append(candidate);
   }
-  return absl::UnimplementedError(
-      StrCat("tokenizer.ggml.pre: got \"", name, "\", expected one of ", known));
+  return absl::UnimplementedError(StrCat("tokenizer.ggml.pre: got \"", name, "\", expected one of ", known));
 }
 
 absl::StatusOr<std::optional<TokenId>> ReadTokenId(const Checkpoint& checkpoint, std::string_view key,
@@ -175,16 +174,14 @@ absl::StatusOr<GgufVocabulary> ReadGgufVocabulary(const Checkpoint& checkpoint) 
   if (vocabulary.is_sentence_piece()) {
     QUIRE_ASSIGN_OR_RETURN(vocabulary.scores, checkpoint.GetFloatArray("tokenizer.ggml.scores"));
     QUIRE_RETURN_IF_ERROR(CheckLength("tokenizer.ggml.scores", vocabulary.scores.size(), vocab_size));
-    QUIRE_ASSIGN_OR_RETURN(vocabulary.add_space_prefix,
-                           ReadFlag(checkpoint, "tokenizer.ggml.add_space_prefix", true));
+    QUIRE_ASSIGN_OR_RETURN(vocabulary.add_space_prefix, ReadFlag(checkpoint, "tokenizer.ggml.add_space_prefix", true));
   } else {
     QUIRE_ASSIGN_OR_RETURN(vocabulary.merges, checkpoint.GetStringArray("tokenizer.ggml.merges"));
   }
   QUIRE_ASSIGN_OR_RETURN(vocabulary.bos_id, ReadTokenId(checkpoint, "tokenizer.ggml.bos_token_id", vocab_size));
   QUIRE_ASSIGN_OR_RETURN(vocabulary.eos_id, ReadTokenId(checkpoint, "tokenizer.ggml.eos_token_id", vocab_size));
   // Families whose files need not say it: sentence pieces and Llama 3 begin with BOS.
-  const bool usually_bos =
-      vocabulary.is_sentence_piece() || vocabulary.pre_tokenizer == QUIRE_PRE_TOKENIZER_LLAMA3;
+  const bool usually_bos = vocabulary.is_sentence_piece() || vocabulary.pre_tokenizer == QUIRE_PRE_TOKENIZER_LLAMA3;
   QUIRE_ASSIGN_OR_RETURN(vocabulary.add_bos, ReadFlag(checkpoint, "tokenizer.ggml.add_bos_token", usually_bos));
   QUIRE_RETURN_IF_ERROR(ReadEnds(checkpoint, vocabulary));
   return vocabulary;
@@ -194,13 +191,11 @@ std::string BytesOfToken(const GgufVocabulary& vocabulary, TokenId id) {
   const std::string& token = vocabulary.tokens[id];
   switch (vocabulary.kinds[id]) {
     case TokenKind::kControl:
-    case TokenKind::kUserDefined:
-      return token;
+    case TokenKind::kUserDefined: return token;
     case TokenKind::kByte:
       if (const std::optional<char> byte = FallbackByte(token)) return std::string(1, *byte);
       break;
-    default:
-      break;
+    default: break;
   }
   return vocabulary.is_sentence_piece() ? BytesOfPiece(token) : BytesOfByteLevelToken(token);
 }

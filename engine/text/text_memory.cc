@@ -21,8 +21,8 @@ int64_t AllocatedBytes(const std::string& text) {
   return std::max<int64_t>(32, AlignUp<int64_t>(static_cast<int64_t>(text.size()) + 8, 16));
 }
 
-constexpr int64_t kVocabularyEntryBytes = 32;  // a string and an id
-constexpr int64_t kMergeEntryBytes = 16;       // two ids, rank and new id
+constexpr int64_t kVocabularyEntryBytes = 32;         // a string and an id
+constexpr int64_t kMergeEntryBytes = 16;              // two ids, rank and new id
 constexpr int64_t kMatchingBytes = int64_t{3} << 20;  // code, character classes, what matching remembers
 
 }  // namespace
@@ -36,7 +36,7 @@ int64_t EstimateTextLayerBytes(const Checkpoint& checkpoint) {
   const int64_t num_merges = merges.ok() ? static_cast<int64_t>(merges->size()) : 2 * num_tokens;
   int64_t bytes = 2 * HashTableBytes(num_tokens, kVocabularyEntryBytes) + HashTableBytes(num_merges, kMergeEntryBytes);
   for (const std::string& token : *tokens) {
-    bytes += 2 * AllocatedBytes(token);                                 // text to id, id to text
+    bytes += 2 * AllocatedBytes(token);                                // text to id, id to text
     bytes += static_cast<int64_t>(token.size() + sizeof(size_t)) + 1;  // the bytes that it stands for
   }
   return bytes + bytes / 4 + kMatchingBytes;  // a quarter for the allocator's gaps

@@ -94,15 +94,14 @@ class GgufTokenizer : public Tokenizer {
   int64_t vocab_size() const override { return static_cast<int64_t>(bytes_.size()); }
   int64_t max_token_bytes() const override { return static_cast<int64_t>(bytes_.longest()); }
 
-  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool parse_special,
-                                              bool add_bos) const override {
+  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool parse_special, bool add_bos) const override {
     if (const size_t valid = Utf8ValidPrefix(text); valid != text.size()) {
       return InvalidArgument("text", StrCat("a broken character at byte ", valid), "valid UTF-8");
     }
     QuireTokenIds encoded = {};
     QuireString error = {};
-    const QuireTextStatus status = quire_tokenizer_encode(handle_.get(), quire::ToQuireBytes(text),
-                                                          parse_special ? 1 : 0, &encoded, &error);
+    const QuireTextStatus status =
+        quire_tokenizer_encode(handle_.get(), quire::ToQuireBytes(text), parse_special ? 1 : 0, &encoded, &error);
     if (status != QUIRE_TEXT_OK) return TakeTextError(status, "tokenizer", error);
     std::vector<TokenId> ids;
     const bool with_bos = add_bos && add_bos_ && bos_id_.has_value();

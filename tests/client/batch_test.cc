@@ -54,7 +54,7 @@ grpc::Status Echo(const v1::GenerateRequest& request, v1::GenerateResponse& resp
 class Batch {
  public:
   RunResult Run(const FakeServer& server, std::vector<std::string> more = {}) const {
-    std::vector<std::string> arguments = {"generate", "--input", input(),     "--output",
+    std::vector<std::string> arguments = {"generate", "--input",   input(),         "--output",
                                           output(),   "--address", server.address()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunQuire(arguments);

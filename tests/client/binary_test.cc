@@ -105,9 +105,9 @@ TEST_CASE("Ctrl-C ends a batch, and the next run asks what was in flight") {
   const TempDir dir;
   std::ofstream(dir.File("in")) << "{\"id\":1,\"prompt\":\"A\"}\n{\"id\":2,\"prompt\":\"B\"}\n"
                                 << "{\"id\":3,\"prompt\":\"C\"}\n";
-  const std::vector<std::string> command = {QUIRE_BINARY, "generate",        "--input", dir.File("in"),   "--output",
-                                            dir.File("out"), "--concurrency", "1",      "--address", server.address(),
-                                            "--json"};
+  const std::vector<std::string> command = {QUIRE_BINARY, "generate",       "--input",       dir.File("in"),
+                                            "--output",   dir.File("out"),  "--concurrency", "1",
+                                            "--address",  server.address(), "--json"};
   ChildProcess first(command);
   REQUIRE(is_stuck.get_future().wait_for(kPatience) == std::future_status::ready);
   first.Signal(SIGINT);

@@ -41,12 +41,40 @@ TEST_CASE("generate prints the streamed text, raw into a pipe and escaped to a t
 TEST_CASE("generate sends what its flags say") {
   FakeServer server;
   server.on_stream = StreamHello;
-  const RunResult result = RunQuire(
-      {"generate", "--address", server.address(), "--tenant", "blue", "--max-tokens", "9", "--temperature", "0",
-       "--top-k", "3", "--top-p", "0.5", "--min-p", "0.25", "--repetition-penalty", "1.5", "--seed", "42", "--stop",
-       "[a,b]", "--stop", "\n", "--stop-token-id", "2", "--ignore-eos", "--logprobs", "4", "--system", "Be brief.",
-       "--model", "tiny", "-"},
-      {.input = "from\nstdin"});
+  const RunResult result = RunQuire({"generate",
+                                     "--address",
+                                     server.address(),
+                                     "--tenant",
+                                     "blue",
+                                     "--max-tokens",
+                                     "9",
+                                     "--temperature",
+                                     "0",
+                                     "--top-k",
+                                     "3",
+                                     "--top-p",
+                                     "0.5",
+                                     "--min-p",
+                                     "0.25",
+                                     "--repetition-penalty",
+                                     "1.5",
+                                     "--seed",
+                                     "42",
+                                     "--stop",
+                                     "[a,b]",
+                                     "--stop",
+                                     "\n",
+                                     "--stop-token-id",
+                                     "2",
+                                     "--ignore-eos",
+                                     "--logprobs",
+                                     "4",
+                                     "--system",
+                                     "Be brief.",
+                                     "--model",
+                                     "tiny",
+                                     "-"},
+                                    {.input = "from\nstdin"});
   REQUIRE(result.code == ExitCode::kOk);
   REQUIRE(server.requests().size() == 1);
   const v1::GenerateRequest request = server.requests()[0];
@@ -181,24 +209,24 @@ TEST_CASE("--timeout becomes the call's deadline, and exit code 4") {
 }
 
 TEST_CASE("bad usage is told before anything is sent, and exit code 2") {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {},
-           {"dance"},
-           {"generate"},
-           {"generate", "x", "--input", "f", "--output", "g"},
-           {"generate", "--input", "f"},
-           {"generate", "x", "--output", "g"},
-           {"generate", "x", "--seed", "-1"},
-           {"generate", "\xff"},
-           {"generate", "--input", "f", "--output", "g", "--concurrency", "0"},
-           {"health", "--address", "localhost"},
-           {"health", "--address", ":1"},
-           {"health", "--address", "localhost:65536"},
-           {"health", "--timeout", "0"},
-           {"health", "--timeout", "nan"},
-           {"health", "--tenant", "a\nb"},
-           {"detokenize"},
-           {"detokenize", "x"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"dance"},
+                                             {"generate"},
+                                             {"generate", "x", "--input", "f", "--output", "g"},
+                                             {"generate", "--input", "f"},
+                                             {"generate", "x", "--output", "g"},
+                                             {"generate", "x", "--seed", "-1"},
+                                             {"generate", "\xff"},
+                                             {"generate", "--input", "f", "--output", "g", "--concurrency", "0"},
+                                             {"health", "--address", "localhost"},
+                                             {"health", "--address", ":1"},
+                                             {"health", "--address", "localhost:65536"},
+                                             {"health", "--timeout", "0"},
+                                             {"health", "--timeout", "nan"},
+                                             {"health", "--tenant", "a\nb"},
+                                             {"detokenize"},
+                                             {"detokenize", "x"}}) {
     const RunResult result = RunQuire(arguments);
     CAPTURE(arguments, result.err);
     CHECK(result.code == ExitCode::kUsage);
@@ -234,8 +262,8 @@ TEST_CASE("tokenize and detokenize are each other's inverse") {
   const RunResult json = RunQuire({"tokenize", "ab", "--json", "--address", server.address()});
   CHECK(Json::parse(json.out)["token_ids"] == Json({97, 98}));
   CHECK(RunQuire({"detokenize", "97", "98", "--address", server.address()}).out == "ab\n");
-  const RunResult shown = RunQuire({"detokenize", "97", "27", "--address", server.address()},
-                                   {.input = "", .out_is_terminal = true});
+  const RunResult shown =
+      RunQuire({"detokenize", "97", "27", "--address", server.address()}, {.input = "", .out_is_terminal = true});
   CHECK(shown.out == "a\\x1b\n");
 }
 
@@ -275,8 +303,8 @@ TEST_CASE("chat keeps the conversation, and takes a failed turn back") {
     return turn == "bad" ? grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "bad turn")
                          : StreamPieces(writer, {"re:", turn});
   };
-  const RunResult result = RunQuire({"chat", "--system", "S", "--address", server.address()},
-                                    {.input = "one\n\n  \nbad\ntwo"});
+  const RunResult result =
+      RunQuire({"chat", "--system", "S", "--address", server.address()}, {.input = "one\n\n  \nbad\ntwo"});
   CHECK(result.code == ExitCode::kFailed);
   CHECK(result.out == "re:one\nre:two\n");
   CHECK_THAT(result.err, ContainsSubstring("bad turn"));

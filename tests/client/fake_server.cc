@@ -29,8 +29,7 @@ void FakeServer::Record(const grpc::ServerContext& context, const v1::GenerateRe
   const std::lock_guard lock(mutex_);
   requests_.push_back(request);
   const auto tenant = context.client_metadata().find("x-tenant-id");
-  tenant_ = tenant == context.client_metadata().end() ? ""
-                                                      : std::string(tenant->second.data(), tenant->second.size());
+  tenant_ = tenant == context.client_metadata().end() ? "" : std::string(tenant->second.data(), tenant->second.size());
 }
 
 grpc::Status FakeServer::Generate(grpc::ServerContext* context, const v1::GenerateRequest* request,

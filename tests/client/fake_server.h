@@ -38,7 +38,7 @@ class FakeServer : private v1::Generation::Service,
   StreamHandler on_stream;
   UnaryHandler on_generate;
   v1::CacheStats cache_stats;
-  int num_watched = 2;  // statistics that a watch sends before it ends
+  int num_watched = 2;                // statistics that a watch sends before it ends
   double watch_interval_seconds = 0;  // of the last watch
   v1::ModelInfo model_info;
   grpc::health::v1::HealthCheckResponse::ServingStatus health = grpc::health::v1::HealthCheckResponse::SERVING;

@@ -20,8 +20,10 @@ TEST_CASE("EscapeControls spells out what could drive a terminal") {
   CHECK(EscapeControls("\x1b[2J\x1b]0;title\x07") == "\\x1b[2J\\x1b]0;title\\x07");
   CHECK(EscapeControls("a\rb\bc\x7f") == "a\\x0db\\x08c\\x7f");
   CHECK(EscapeControls(std::string("a\0b", 3)) == "a\\x00b");
-  CHECK(EscapeControls("\xc2\x9b" "31m") == "\\u009b31m");  // CSI as one character
-  CHECK(EscapeControls("\x9b" "31m") == "\\x9b31m");        // CSI as one byte
+  CHECK(EscapeControls("\xc2\x9b"
+                       "31m") == "\\u009b31m");  // CSI as one character
+  CHECK(EscapeControls("\x9b"
+                       "31m") == "\\x9b31m");  // CSI as one byte
   CHECK(EscapeControls("caf\xc3\xa9 \xf0\x9f\x98\x80") == "caf\xc3\xa9 \xf0\x9f\x98\x80");
   CHECK(EscapeControls("\xf0\x9f\x98") == "\\xf0\\x9f\\x98");
 }

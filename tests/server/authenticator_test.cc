@@ -9,9 +9,8 @@ namespace quire {
 namespace {
 
 absl::StatusOr<std::string> TenantFor(std::optional<std::string> value) {
-  return KeylessAuthenticator().Authenticate([&value](std::string_view key) {
-    return key == "x-tenant-id" ? value : std::nullopt;
-  });
+  return KeylessAuthenticator().Authenticate(
+      [&value](std::string_view key) { return key == "x-tenant-id" ? value : std::nullopt; });
 }
 
 TEST_CASE("the tenant is what the call says, else default") {

@@ -34,7 +34,7 @@ class Serving:
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            [SERVER, "--model", MODEL, "--grpc-listen", "127.0.0.1:0", *self.arguments],
+            [SERVER, "--model", MODEL, "--grpc-listen", "127.0.0.1:0", "--threads", "1", *self.arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.start_lines = []
         for line in self.process.stderr:

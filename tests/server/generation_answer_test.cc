@@ -176,14 +176,16 @@ TEST_CASE("every bad request is refused by name, streamed and whole") {
       {"prompt", [](auto* r) { r->set_text(std::string(2000, 'x')); }},
       {"input", [](auto* r) { r->clear_text(); }},
       {"token_ids", [](auto* r) { r->mutable_token_ids(); }},
-      {"token_ids[1]", [](auto* r) {
+      {"token_ids[1]",
+       [](auto* r) {
          r->mutable_token_ids()->add_ids(1);
          r->mutable_token_ids()->add_ids(258);
        }},
       {"token_ids[0]", [](auto* r) { r->mutable_token_ids()->add_ids(-1); }},
       {"chat.messages", [](auto* r) { r->mutable_chat(); }},
       {"chat.messages[0].role", [](auto* r) { r->mutable_chat()->add_messages()->set_role("wizard"); }},
-      {"chat", [](auto* r) {
+      {"chat",
+       [](auto* r) {
          r->mutable_chat()->add_messages()->set_role("user");
          r->mutable_chat()->mutable_messages(0)->set_content("raise");
        }},

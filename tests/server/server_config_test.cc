@@ -22,12 +22,39 @@ absl::StatusOr<CommandLine> Parse(std::vector<std::string> arguments) {
 }
 
 TEST_CASE("flags reach their fields") {
-  const auto command = Parse({"--model", "m.gguf", "--served-model-name", "7", "--grpc-listen", "[::1]:0",
-                              "--max-model-len", "512", "--max-num-batched-tokens", "64", "--max-num-seqs", "3",
-                              "--block-size", "32", "--weight-type", "bf16", "--compute-type", "f32",
-                              "--kv-cache-dtype", "f32", "--memory-budget", "2GiB", "--kv-cache-memory-bytes", "1000",
-                              "--threads", "2", "--text-threads", "3", "--log-level", "off", "--log-prompts",
-                              "--drain-seconds", "1.5"});
+  const auto command = Parse({"--model",
+                              "m.gguf",
+                              "--served-model-name",
+                              "7",
+                              "--grpc-listen",
+                              "[::1]:0",
+                              "--max-model-len",
+                              "512",
+                              "--max-num-batched-tokens",
+                              "64",
+                              "--max-num-seqs",
+                              "3",
+                              "--block-size",
+                              "32",
+                              "--weight-type",
+                              "bf16",
+                              "--compute-type",
+                              "f32",
+                              "--kv-cache-dtype",
+                              "f32",
+                              "--memory-budget",
+                              "2GiB",
+                              "--kv-cache-memory-bytes",
+                              "1000",
+                              "--threads",
+                              "2",
+                              "--text-threads",
+                              "3",
+                              "--log-level",
+                              "off",
+                              "--log-prompts",
+                              "--drain-seconds",
+                              "1.5"});
   REQUIRE(command.ok());
   CHECK(command->action == CommandLine::Action::kServe);
   const ServerConfig& config = command->config;

@@ -19,8 +19,7 @@ using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-HealthCheckResponse::ServingStatus HealthOf(const std::shared_ptr<grpc::Channel>& channel,
-                                            const std::string& service) {
+HealthCheckResponse::ServingStatus HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
   grpc::ClientContext context;
   HealthCheckRequest request;
   request.set_service(service);
@@ -110,8 +109,10 @@ TEST_CASE("health answers NOT_SERVING while draining") {
 TEST_CASE("health and running streams go on while two huge prompts are being encoded") {
   Gate gate;
   std::atomic<bool> hold = false;
-  TestServer server({.script = "abcdefgh", .script_ends = false, .max_model_len = 1 << 20, .num_blocks = 1 << 17,
-                     .on_encode = [&] { if (hold) gate.Pass(); }});
+  TestServer server(
+      {.script = "abcdefgh", .script_ends = false, .max_model_len = 1 << 20, .num_blocks = 1 << 17, .on_encode = [&] {
+         if (hold) gate.Pass();
+       }});
   grpc::ClientContext running_context;
   const auto running = server.generation().GenerateStream(&running_context, TextRequest("p"));
   v1::GenerateStreamResponse response;

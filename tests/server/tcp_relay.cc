@@ -36,8 +36,7 @@ TcpRelay::TcpRelay(const std::string& target) : target_port_(std::stoi(target.su
   sockaddr_in address = Loopback(0);
   socklen_t size = sizeof(address);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (bind(listener_, generic, size) != 0 || listen(listener_, 1) != 0 ||
-      getsockname(listener_, generic, &size) != 0) {
+  if (bind(listener_, generic, size) != 0 || listen(listener_, 1) != 0 || getsockname(listener_, generic, &size) != 0) {
     throw std::runtime_error("the relay can't listen");
   }
   address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
@@ -63,8 +62,8 @@ void TcpRelay::Run() {
   const sockaddr_in address = Loopback(target_port_);
   bool alive = connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
   while (alive && !cut_) {
-    std::array<pollfd, 2> ends = {{{.fd = client, .events = POLLIN, .revents = 0},
-                                   {.fd = server, .events = POLLIN, .revents = 0}}};
+    std::array<pollfd, 2> ends = {
+        {{.fd = client, .events = POLLIN, .revents = 0}, {.fd = server, .events = POLLIN, .revents = 0}}};
     if (poll(ends.data(), ends.size(), kPollMilliseconds) <= 0) continue;
     if (ends[0].revents != 0) alive = Copy(client, server);
     if (alive && ends[1].revents != 0) alive = Copy(server, client);

@@ -18,8 +18,8 @@
 namespace quire::testing {
 
 struct TestServerOptions {
-  std::string script = "hello";  // what every answer says, over and over
-  bool script_ends = true;       // with the end-of-text token
+  std::string script = "hello";             // what every answer says, over and over
+  bool script_ends = true;                  // with the end-of-text token
   std::vector<TokenId> script_tokens = {};  // instead of `script`
   int64_t max_model_len = 1024;
   int64_t num_blocks = 256;

@@ -70,9 +70,9 @@ class FakeModelRunner : public ModelRunner {
 
   Config config_;
   ForwardBatchBuilder batch_builder_;
-  std::vector<Slot> slots_;         // [num_blocks * block_size]
-  std::vector<TokenId> history_;    // of the row being computed
-  std::vector<float> logits_;       // [num_logits_rows, vocab_size]
+  std::vector<Slot> slots_;       // [num_blocks * block_size]
+  std::vector<TokenId> history_;  // of the row being computed
+  std::vector<float> logits_;     // [num_logits_rows, vocab_size]
 
   std::optional<int64_t> failing_call_;
   TokenId broken_first_token_ = -1;

@@ -16,9 +16,9 @@ constexpr int32_t kNormalToken = 1;
 constexpr int32_t kControlToken = 3;
 
 // Applied in this order; every part is a byte character or an earlier merge. "Ġ" is the byte character of a space.
-constexpr std::string_view kMerges[] = {"t h",  "i n",  "a n",   "e r",   "o n",   "r e",    "h e",   "l l",  "Ġ t",
-                                        "Ġ a",  "Ġ w",  "th e",  "Ġt he", "an d",  "Ġ and",  "in g",  "he ll", "hell o",
-                                        "o r",  "l d",  "or ld", "Ġw orld", "i s", "Ġ is",   "Ġ Ġ"};
+constexpr std::string_view kMerges[] = {"t h", "i n", "a n",   "e r",     "o n",  "r e",   "h e",  "l l",   "Ġ t",
+                                        "Ġ a", "Ġ w", "th e",  "Ġt he",   "an d", "Ġ and", "in g", "he ll", "hell o",
+                                        "o r", "l d", "or ld", "Ġw orld", "i s",  "Ġ is",  "Ġ Ġ"};
 
 constexpr const char* kChatTemplate =
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + "

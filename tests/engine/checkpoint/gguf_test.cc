@@ -115,8 +115,7 @@ TEST_CASE("a missing key and a key of another type are named, with the path") {
   const auto checkpoint = Opened(path);
 
   CHECK(checkpoint->GetInt("absent").status().code() == absl::StatusCode::kNotFound);
-  CHECK(MessageOf(checkpoint->GetInt("absent").status()) ==
-        path + ": absent: expected this metadata key, found none");
+  CHECK(MessageOf(checkpoint->GetInt("absent").status()) == path + ": absent: expected this metadata key, found none");
   CHECK(checkpoint->GetInt("text").status().code() == absl::StatusCode::kInvalidArgument);
   CHECK(MessageOf(checkpoint->GetInt("text").status()) == path + ": text: expected an integer, found a string");
   CHECK(MessageOf(checkpoint->GetInt("f32").status()) == path + ": f32: expected an integer, found a float32");

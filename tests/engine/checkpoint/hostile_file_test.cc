@@ -134,8 +134,8 @@ TEST_CASE("random changes of bytes never do harm") {
       // Mostly in the header, metadata and tensor table: that is where a change can lie.
       const size_t range = generator() % 8 == 0 ? bytes.size() : 480;
       char& byte = bytes[generator() % range];
-      byte = static_cast<char>(generator() % 2 == 0 ? generator() : static_cast<unsigned char>(byte) ^
-                                                                        (1U << (generator() % 8)));
+      byte = static_cast<char>(generator() % 2 == 0 ? generator()
+                                                    : static_cast<unsigned char>(byte) ^ (1U << (generator() % 8)));
     }
     testing::WriteFile(path, bytes);
     const auto checkpoint = OpenCheckpoint(path);
@@ -156,8 +156,8 @@ TEST_CASE("lying headers") {
              StartsWith("version: expected GGUF version 2 or 3, little-endian, found 1"));
   CHECK_THAT(ErrorOf(Header(0, 0, 4).str()), ContainsSubstring("found 4"));
   CHECK_THAT(ErrorOf(Header(0, 0, 3U << 24).str()), ContainsSubstring("found a big-endian file"));
-  CHECK_THAT(ErrorOf(Header(kHuge, 0).str()), StartsWith("tensor count: expected at most 0") &&
-                                                  ContainsSubstring("found 1152921504606846976"));
+  CHECK_THAT(ErrorOf(Header(kHuge, 0).str()),
+             StartsWith("tensor count: expected at most 0") && ContainsSubstring("found 1152921504606846976"));
   CHECK_THAT(ErrorOf(Header(0, std::numeric_limits<uint64_t>::max()).str()),
              StartsWith("metadata count: expected at most 0") && ContainsSubstring("found 18446744073709551615"));
 }
@@ -204,9 +204,9 @@ TEST_CASE("lying alignments") {
     return Header(0, 1).PutString("general.alignment").Put<uint32_t>(4).Put(alignment).str();
   };
   for (const uint32_t alignment : {0U, 1U, 4U, 24U, 33U, 4294967295U}) {
-    CHECK_THAT(ErrorOf(aligned(alignment)),
-               StartsWith("general.alignment: expected a power of two in [8, 2^31], found " +
-                          std::to_string(alignment)));
+    CHECK_THAT(
+        ErrorOf(aligned(alignment)),
+        StartsWith("general.alignment: expected a power of two in [8, 2^31], found " + std::to_string(alignment)));
   }
   CHECK(ErrorOf(aligned(8)).empty());
   CHECK(ErrorOf(aligned(1U << 31)).empty());

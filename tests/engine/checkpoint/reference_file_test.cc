@@ -33,8 +33,9 @@ TEST_CASE("metadata of another writer") {
   CHECK((*checkpoint)->format() == "GGUF v3");
   CHECK((*checkpoint)->GetInt("llama.block_count").value() == 3);
   CHECK((*checkpoint)->GetFloat("llama.rope.freq_base").value() == 10000.0);
-  CHECK((*checkpoint)->GetStringArray("tokenizer.ggml.tokens").value() ==
-        std::vector<std::string>{"a", "b", "\xc4\xa0" "c"});
+  CHECK((*checkpoint)->GetStringArray("tokenizer.ggml.tokens").value() == std::vector<std::string>{"a", "b",
+                                                                                                   "\xc4\xa0"
+                                                                                                   "c"});
   CHECK_FALSE((*checkpoint)->GetBool("tokenizer.ggml.add_bos_token").value());
 }
 

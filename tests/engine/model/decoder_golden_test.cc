@@ -119,7 +119,9 @@ constexpr GoldenBounds kBf16WeightBounds = {
 
 TEST_CASE("f32 weights and cache reproduce the goldens", "[model]") { CheckGoldens({}, kF32Bounds); }
 
-TEST_CASE("a bf16 cache reproduces the goldens", "[model]") { CheckGoldens({.kv_type = DType::kBF16}, kBf16CacheBounds); }
+TEST_CASE("a bf16 cache reproduces the goldens", "[model]") {
+  CheckGoldens({.kv_type = DType::kBF16}, kBf16CacheBounds);
+}
 
 TEST_CASE("bf16 weights and cache computed in f32 reproduce the goldens", "[model]") {
   CheckGoldens({.weight_type = DType::kBF16, .kv_type = DType::kBF16}, kBf16WeightBounds);

@@ -31,8 +31,8 @@ DecoderHarness::DecoderHarness(const std::string& model_path, const HarnessOptio
                                 .num_threads = options.num_threads,
                                 .kv_layout = KvLayoutFor(config_, options.block_size, options.kv_type)};
   auto team = std::make_unique<ThreadTeam>(options.num_threads, Workspace::ScratchBytesFor(config_, limits));
-  auto weights = LoadWeights(**checkpoint, config_, options.weight_type, options.compute_type, *team,
-                             [](int64_t, int64_t) {});
+  auto weights =
+      LoadWeights(**checkpoint, config_, options.weight_type, options.compute_type, *team, [](int64_t, int64_t) {});
   INFO(weights.status().ToString());
   REQUIRE(weights.ok());
   const int64_t num_blocks = options.max_num_seqs * blocks_per_seq_;

@@ -83,8 +83,7 @@ TEST_CASE("figure: a lookup by similarity", "[ops][figures]") {
     const auto query = example["query"].get<std::vector<float>>();
     const std::vector<float> weights = WeightsOf(query, keys, 0.5F);
     const AttentionShape shape = {.head_dim = 4, .score_scale = 0.5F};
-    const auto output =
-        AttentionHarness(shape, {{Matrix(3, query), keys, values}}).Whole().back();
+    const auto output = AttentionHarness(shape, {{Matrix(3, query), keys, values}}).Whole().back();
     for (size_t i = 0; i < 3; ++i) {
       CHECK(std::abs(weights[i] - example["weights"][i].get<double>()) <= 1e-6);
       CHECK(std::abs(weights[i] - example["printed_weights"][i].get<double>()) <= 6e-5);

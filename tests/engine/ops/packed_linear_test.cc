@@ -101,8 +101,8 @@ double ToleranceFor(DType weight_type, DType compute_type) {
 
 TEST_CASE("a packed linear layer equals the matrix product, for every kernel and number of rows", "[ops]") {
   const Case shape = kCases[GENERATE(Catch::Generators::range(0, 5))];
-  const auto [weight_type, compute_type] = GENERATE(table<DType, DType>(
-      {{DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}}));
+  const auto [weight_type, compute_type] = GENERATE(
+      table<DType, DType>({{DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}}));
   const LinearOutput output = GENERATE(LinearOutput::kOverwrite, LinearOutput::kAccumulate);
   if (!PackedLinear::Supports(weight_type, compute_type)) SKIP("this processor has no bf16 matmul kernels");
   Fixture fixture(shape, weight_type, compute_type, output);

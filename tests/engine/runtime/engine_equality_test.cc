@@ -106,8 +106,8 @@ TEST_CASE("a request alone gives what the model says from first principles") {
   const auto alone = RunAlone();
   for (size_t i = 0; i < requests.size(); i += 2) {
     INFO("request " << i);
-    CHECK(alone[i]->token_ids() == FakeModelRunner::GreedyContinuation(requests[i].prompt_token_ids,
-                                                                       *requests[i].sampling.max_tokens, 97));
+    CHECK(alone[i]->token_ids() ==
+          FakeModelRunner::GreedyContinuation(requests[i].prompt_token_ids, *requests[i].sampling.max_tokens, 97));
   }
 }
 

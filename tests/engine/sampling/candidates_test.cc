@@ -62,8 +62,7 @@ TEST_CASE("the head of a mass is the shortest prefix of a full sort that reaches
       std::ranges::sort(candidates, {}, &Candidate::token_id);
       const int64_t size = PartitionByMass(candidates, share * total);
       REQUIRE(size == static_cast<int64_t>(expected_size));
-      CHECK(IdsOf({candidates.begin(), candidates.begin() + size}) ==
-            IdsOf({sorted.begin(), sorted.begin() + size}));
+      CHECK(IdsOf({candidates.begin(), candidates.begin() + size}) == IdsOf({sorted.begin(), sorted.begin() + size}));
     }
   }
 }

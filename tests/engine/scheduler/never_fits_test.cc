@@ -16,10 +16,7 @@ using testing::MakeRequest;
 using testing::SchedulerFixture;
 
 SchedulerConfig Config(int64_t max_model_len) {
-  return {.max_num_batched_tokens = 64,
-          .max_num_seqs = 2,
-          .max_model_len = max_model_len,
-          .max_num_logits_rows = 64};
+  return {.max_num_batched_tokens = 64, .max_num_seqs = 2, .max_model_len = max_model_len, .max_num_logits_rows = 64};
 }
 
 // The cache's own answer, token by token: the last token of output is never stored.

@@ -43,9 +43,9 @@ class RandomRun {
   void Add() {
     if (fixture_.scheduler.num_waiting() > 12) return;
     const RequestId id{next_id_++};
-    auto request = MakeRequest(static_cast<uint64_t>(id), {.num_prompt_tokens = 1 + Below(40),
-                                                           .max_tokens = 1 + Below(30),
-                                                           .wants_prompt_logprobs = Below(3) == 0});
+    auto request = MakeRequest(
+        static_cast<uint64_t>(id),
+        {.num_prompt_tokens = 1 + Below(40), .max_tokens = 1 + Below(30), .wants_prompt_logprobs = Below(3) == 0});
     const int64_t max_stored_tokens = request->max_stored_tokens();
     const bool fits = max_stored_tokens < fixture_.config.max_model_len &&
                       fixture_.cache.BlocksFor(max_stored_tokens) <= fixture_.cache.num_blocks();

@@ -27,8 +27,8 @@ bool Mentions(const absl::Status& status, std::string_view text) {
 
 TEST_CASE("templates of eight families render as Jinja2 does") {
   int num_cases = 0;
-  for (const char* family : {"llama-3.1", "llama-3.2", "mistral-nemo", "phi-3.5", "qwen2.5", "qwen3", "smollm2",
-                             "smollm3"}) {
+  for (const char* family :
+       {"llama-3.1", "llama-3.2", "mistral-nemo", "phi-3.5", "qwen2.5", "qwen3", "smollm2", "smollm3"}) {
     std::ifstream file(testing::RepositoryData("chat_templates/" + std::string(family) + ".json"));
     const OrderedJson fixture = OrderedJson::parse(file);
     const auto created = ChatTemplate::Create(fixture["template"], fixture["bos_token"], fixture["eos_token"]);
@@ -75,8 +75,7 @@ TEST_CASE("broken UTF-8 in a message is refused by its place") {
 
 TEST_CASE("values are printed and dumped as Python does") {
   const std::string context = R"({"v": {"b": [1, 2.0, true, null, "x'y", "<é>"], "a": {}}, "t": true, "f": 1e20})";
-  CHECK(*RenderText("{{ v | tojson }}", context) ==
-        R"({"b": [1, 2.0, true, null, "x'y", "<é>"], "a": {}})");
+  CHECK(*RenderText("{{ v | tojson }}", context) == R"({"b": [1, 2.0, true, null, "x'y", "<é>"], "a": {}})");
   CHECK(*RenderText("{{ v | tojson(indent=2) }}", R"({"v": {"a": [1, {}], "b": []}})") ==
         "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}");
   CHECK(*RenderText("{{ v | tojson(sort_keys=true, ensure_ascii=true) }}", R"({"v": {"b": "é😀", "a": 1}})") ==

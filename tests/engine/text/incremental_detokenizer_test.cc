@@ -121,9 +121,12 @@ TEST_CASE("random tokens: the pieces are valid and equal the whole") {
 
 TEST_CASE("random tokens with stop strings: cut as the whole text is") {
   const auto tokenizer = MakeTokenizer();
-  const std::vector<std::vector<std::string>> stop_sets = {
-      {"ab ab"}, {"aa", "ba b"}, {std::string(kEmoji)}, {std::string(kEmoji) + " a", "bbb"}, {" ", "a "},
-      {"abab", "ba", std::string(kReplacementCharacter)}};
+  const std::vector<std::vector<std::string>> stop_sets = {{"ab ab"},
+                                                           {"aa", "ba b"},
+                                                           {std::string(kEmoji)},
+                                                           {std::string(kEmoji) + " a", "bbb"},
+                                                           {" ", "a "},
+                                                           {"abab", "ba", std::string(kReplacementCharacter)}};
   std::mt19937 random(13);
   int num_stopped = 0;
   for (int round = 0; round < 6000; ++round) {

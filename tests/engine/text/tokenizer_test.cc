@@ -206,8 +206,23 @@ TEST_CASE("vocabularies that can't be used are refused by name") {
 TEST_CASE("random text comes back from its ids") {
   const auto tokenizer = Open(testing::RequireTestData("gguf/vocab-gpt-2.gguf"));
   std::mt19937 random(7);
-  const std::vector<std::string> pieces = {" ", "  ", "\n", "\r\n", "\t", "a", "Word", "12", "'s", "'", "é", "日本",
-                                           "\xF0\x9F\x98\x80", "\xE2\x80\x8D", "\xC2\xA0", "<|endoftext|>", "!?"};
+  const std::vector<std::string> pieces = {" ",
+                                           "  ",
+                                           "\n",
+                                           "\r\n",
+                                           "\t",
+                                           "a",
+                                           "Word",
+                                           "12",
+                                           "'s",
+                                           "'",
+                                           "é",
+                                           "日本",
+                                           "\xF0\x9F\x98\x80",
+                                           "\xE2\x80\x8D",
+                                           "\xC2\xA0",
+                                           "<|endoftext|>",
+                                           "!?"};
   for (int round = 0; round < 200; ++round) {
     std::string text;
     for (int i = 0; i < 40; ++i) text += pieces[random() % pieces.size()];
