@@ -48,7 +48,7 @@ AttentionHarness::AttentionHarness(const AttentionShape& shape, const std::vecto
       layout_{shape.num_kv_heads, shape.head_dim, shape.block_size, shape.kv_type},
       team_(shape.num_threads, PagedAttention::ScratchBytesFor(ConfigFor(shape, sequences))),
       blocks_per_seq_(CeilDiv(LongestSequence(sequences), shape.block_size)),
-      config_(ConfigFor(shape, sequences)) {
+      attention_(ConfigFor(shape, sequences)) {
   const int64_t num_blocks = blocks_per_seq_ * static_cast<int64_t>(sequences.size());
   keys_ = Buffer(num_blocks * layout_.BytesPerBlock() / 2);
   values_ = Buffer(num_blocks * layout_.BytesPerBlock() / 2);
@@ -79,12 +79,11 @@ Matrix AttentionHarness::Step(const std::vector<int64_t>& begins, const std::vec
     seq_lens.push_back(ends[seq]);
     tables.insert(tables.end(), table.begin(), table.end());
   }
-  PagedAttention attention(config_);
-  attention.SetBatch({query_start_loc, seq_lens, tables.data(), blocks_per_seq_});
+  attention_.SetBatch({query_start_loc, seq_lens, tables.data(), blocks_per_seq_});
   const int64_t num_tokens = query_start_loc.back();
   const Activation out(num_tokens, q_size, DType::kF32);
   team_.Run([&](Worker& worker) {
-    attention.Forward(worker, cache, MatrixView<const float>(queries.data(), num_tokens, q_size), out);
+    attention_.Forward(worker, cache, MatrixView<const float>(queries.data(), num_tokens, q_size), out);
   });
   Matrix rows;
   for (int64_t token = 0; token < num_tokens; ++token) {

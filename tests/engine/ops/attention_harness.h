@@ -52,7 +52,7 @@ class AttentionHarness {
   Buffer values_;
   int64_t blocks_per_seq_;
   std::vector<BlockId> block_tables_;  // [num_seqs, blocks_per_seq]
-  AttentionConfig config_;
+  PagedAttention attention_;
 };
 
 // The formula, in double precision, without a cache: every score, then a softmax over keys [0, t].
