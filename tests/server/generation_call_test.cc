@@ -47,6 +47,12 @@ struct Fixture {
     engine = MakeTestEngine(options, std::move(owned), &clock);
     encoder.emplace(&tokenizer, &chat_template, ByteTokenizer::kVocabSize, options.max_model_len);
   }
+  // As a server does: the engine takes nothing more and has told every end before the text executor goes.
+  ~Fixture() {
+    engine->StartDraining();
+    engine->CancelAll(absl::UnavailableError("the test is over"));
+    engine->WaitUntilIdle(TimePoint::max());
+  }
 
   std::shared_ptr<GenerationCall> Start(GenerationInput input) {
     return GenerationCall::Start({.engine = engine.get(),
