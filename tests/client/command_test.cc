@@ -198,7 +198,7 @@ TEST_CASE("a stream without an end is an error") {
   CHECK_THAT(result.err, ContainsSubstring("INTERNAL"));
 }
 
-TEST_CASE("--timeout becomes the call's deadline, and exit code 4") {
+TEST_CASE("the flag --timeout becomes the call's deadline, and exit code 4") {
   FakeServer server;
   server.on_stream = [](grpc::ServerContext&, const v1::GenerateRequest&, StreamWriter& writer) {
     return StreamUntilCancelled(writer);
@@ -234,7 +234,7 @@ TEST_CASE("bad usage is told before anything is sent, and exit code 2") {
   }
 }
 
-TEST_CASE("--help lists the exit codes and --version the version") {
+TEST_CASE("the flag --help lists the exit codes and --version the version") {
   const RunResult help = RunQuire({"--help"});
   CHECK(help.code == ExitCode::kOk);
   CHECK_THAT(help.out, ContainsSubstring("130  interrupted"));

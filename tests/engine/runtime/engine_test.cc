@@ -127,7 +127,7 @@ TEST_CASE("stop_token_ids end a request even with ignore_eos, and win over LENGT
   CHECK(sink->result().finish_reason == FinishReason::kStopToken);
 }
 
-TEST_CASE("a request is cancelled in every state; its blocks are free at once and neighbours go on") {
+TEST_CASE("a request is cancelled in every state, its blocks are free at once and neighbours go on") {
   FakeEngineConfig config;
   config.num_blocks = 12;
   config.max_model_len = 40;
@@ -170,7 +170,7 @@ TEST_CASE("a request is cancelled in every state; its blocks are free at once an
   }
 }
 
-TEST_CASE("deadlines end requests in the queue and while they generate; tokens made are kept") {
+TEST_CASE("deadlines end requests in the queue and while they generate, tokens made are kept") {
   FakeEngineConfig config;
   config.max_num_seqs = 1;
   Harness harness(config);

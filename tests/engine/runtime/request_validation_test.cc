@@ -61,7 +61,7 @@ TEST_CASE("prompt and output must fit in the model's length") {
   CHECK(FieldOf(ValidateRequest(request, kLimits)) == "sampling.max_tokens");
 }
 
-TEST_CASE("prompt and output must fit in the pool; the last output token takes no slot") {
+TEST_CASE("prompt and output must fit in the pool, the last output token takes no slot") {
   EngineLimits small = kLimits;
   small.num_blocks = 4;  // 16 slots
   CHECK(ValidateRequest(WithPrompt(16), small).ok());

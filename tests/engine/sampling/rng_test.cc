@@ -18,7 +18,7 @@ TEST_CASE("a random number is fixed by its seed and index alone") {
   CHECK(seen.size() == 100U * 100U);
 }
 
-TEST_CASE("uniform numbers fill [0, 1) evenly along indices and along seeds") {
+TEST_CASE("uniform numbers fill the unit interval evenly along indices and along seeds") {
   constexpr int kNumBins = 20;
   constexpr int kNumDraws = 20000;
   std::array<int, kNumBins> by_index{};
