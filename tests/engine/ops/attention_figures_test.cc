@@ -151,7 +151,9 @@ TEST_CASE("figure: grouped queries across block boundaries", "[ops][figures]") {
 TEST_CASE("figure: without the scale, wide heads saturate the softmax", "[ops][figures]") {
   constexpr int kTrials = 200;
   constexpr int64_t kKeys = 16;
-  for (const auto& figure : Figures("worked_examples.json")["saturation_16_keys_200_trials"]) {
+  const auto figures = Figures("worked_examples.json")["saturation_16_keys_200_trials"];
+  REQUIRE(figures.size() == 3);
+  for (const auto& figure : figures) {
     const auto d_k = figure["d_k"].get<int64_t>();
     std::mt19937_64 random(static_cast<uint64_t>(d_k));
     std::normal_distribution<float> normal;
