@@ -20,7 +20,6 @@ class RunWatch {
   void OnFirstToken(TimePoint time) {
     const std::lock_guard lock(mutex_);
     last_begin_ = std::max(last_begin_, time);
-    ++num_begun_;
   }
   void OnTokens(TimePoint time, int64_t count) {
     const std::lock_guard lock(mutex_);
@@ -56,7 +55,6 @@ class RunWatch {
   std::vector<std::pair<TimePoint, int64_t>> times_;
   TimePoint last_begin_;
   TimePoint last_end_;
-  int64_t num_begun_ = 0;
   int64_t num_ended_ = 0;
   absl::Status status_;
 };
