@@ -174,8 +174,11 @@ std::vector<ServerSetting> EngineSettings() {
                     "Most tokens of a request, prompt and output together, in [256, 16777216] or the model's length "
                     "if less; auto: the largest that fits.",
                     1, 16777216, [](ServerConfig& c) -> std::optional<int64_t>& { return c.engine.max_model_len; }),
-      Integer("max_num_batched_tokens", "Most tokens computed in a step, in [16, 65536].", 16, 65536,
-              [](ServerConfig& c) -> int64_t& { return c.engine.max_num_batched_tokens; }),
+      IntegerOrAuto("max_num_batched_tokens",
+                    "Most tokens computed in a step, in [16, 65536]; auto: up to 512, as many as take at most "
+                    "target_step_ms while requests decode.",
+                    16, 65536,
+                    [](ServerConfig& c) -> std::optional<int64_t>& { return c.engine.max_num_batched_tokens; }),
       Integer("max_num_seqs", "Most requests running at once, in [1, 4096].", 1, 4096,
               [](ServerConfig& c) -> int64_t& { return c.engine.max_num_seqs; }),
       BlockSize(),

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/histogram.h"
 #include "engine/base/ids.h"
 
 namespace quire {
@@ -11,10 +12,19 @@ namespace quire {
 struct KvCacheUsage {
   int64_t num_blocks = 0;
   int64_t num_used_blocks = 0;    // owned by at least one request
-  int64_t num_free_blocks = 0;    // never written, or freed and not findable
-  int64_t num_cached_blocks = 0;  // owned by none, still findable; 0 until there is a prefix cache
+  int64_t num_free_blocks = 0;    // hold nothing that can be found
+  int64_t num_cached_blocks = 0;  // owned by none, still findable as a prefix, and evicted when needed
+  int64_t num_shared_blocks = 0;  // of the used ones: owned by more than one request
   int64_t num_stored_tokens = 0;  // whose slots are given out, a shared block's counted once
   int64_t peak_used_blocks = 0;
+  // Since start.
+  int64_t num_prefix_query_tokens = 0;  // of prompts that were looked up
+  int64_t num_prefix_hit_tokens = 0;    // of those, found
+  int64_t num_evictions = 0;            // cached blocks given to another content
+  Histogram cached_block_ages = {};     // seconds since each cached block was last owned
+
+  // Slots of used blocks that hold no token: the unfilled ends of tables.
+  int64_t num_wasted_slots(int64_t block_size) const { return num_used_blocks * block_size - num_stored_tokens; }
 };
 
 // A copy of the cache manager's bookkeeping at one moment, for validation.

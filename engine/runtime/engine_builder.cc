@@ -54,7 +54,7 @@ Choices Choose(const EngineConfig& config, const ModelConfig& model, const Check
   choices.weight_type = WeightTypeFor(config.weight_type, checkpoint);
   choices.kv_type = ParseDType(config.kv_cache_dtype);
   choices.threads = ThreadsFor(config, system);
-  choices.decoder_limits = {.max_tokens = config.max_num_batched_tokens,
+  choices.decoder_limits = {.max_tokens = config.step_tokens_limit(),
                             .max_num_seqs = config.max_num_seqs,
                             .max_logits_rows = std::max(config.max_num_seqs, kMinLogitsRows),
                             .max_seq_len = config.max_model_len.value_or(model.context_length),
@@ -141,17 +141,26 @@ EngineInfo MakeInfo(const ModelConfig& model, const Choices& choices, const Comp
           .num_threads_reason = choices.threads.reason};
 }
 
+SchedulerConfig SchedulerConfigFor(const EngineConfig& config, const Choices& choices, int64_t max_model_len) {
+  SchedulerConfig result = {.max_num_batched_tokens = config.step_tokens_limit(),
+                            .max_num_seqs = config.max_num_seqs,
+                            .max_model_len = max_model_len,
+                            .target_step_seconds = std::nullopt,
+                            .priority_aging_seconds = config.priority_aging_seconds,
+                            .tenants = config.tenants,
+                            .max_num_logits_rows = choices.decoder_limits.max_logits_rows};
+  if (!config.max_num_batched_tokens) result.target_step_seconds = config.target_step_ms / 1000;
+  return result;
+}
+
 std::unique_ptr<EngineLoop> StartEngine(const EngineConfig& config, const Choices& choices, const MemoryPlan& memory,
                                         std::unique_ptr<ModelRunner> runner, std::vector<TokenId> end_of_generation_ids,
                                         const Clock* clock) {
   EngineDependencies dependencies;
   dependencies.clock = clock;
   dependencies.kv_cache = std::make_unique<KvCacheManager>(memory.num_blocks, memory.block_size);
-  const SchedulerConfig scheduler_config = {.max_num_batched_tokens = config.max_num_batched_tokens,
-                                            .max_num_seqs = config.max_num_seqs,
-                                            .max_model_len = memory.max_model_len,
-                                            .max_num_logits_rows = choices.decoder_limits.max_logits_rows};
-  dependencies.scheduler = std::make_unique<Scheduler>(scheduler_config, dependencies.kv_cache.get(), clock);
+  dependencies.scheduler = std::make_unique<Scheduler>(SchedulerConfigFor(config, choices, memory.max_model_len),
+                                                       dependencies.kv_cache.get(), clock);
   dependencies.model_runner = std::move(runner);
   dependencies.max_model_len = memory.max_model_len;
   dependencies.bytes_per_block = memory.bytes_per_block;

@@ -21,6 +21,10 @@ struct Request {
   RequestId id{};
   std::string label;
   std::string tenant;
+  int32_t priority = 0;  // lower runs first
+  // Prefixes are found only by requests with the same one: tenant and salt. Never null once AddRequest has it.
+  std::shared_ptr<const std::string> cache_namespace;
+  bool reads_prefix_cache = true;
   std::vector<TokenId> token_ids;  // prompt, then output; AddRequest reserves room for all
   int64_t num_prompt_tokens = 0;   // of token_ids, the first
   int64_t max_tokens = 0;          // of output; sampling.max_tokens, or what was chosen where that is unset
@@ -33,7 +37,9 @@ struct Request {
   RequestStatus status = RequestStatus::kWaiting;
   int64_t num_computed_tokens = 0;       // whose keys and values are in the cache
   int64_t num_prompt_logprobs_sent = 0;  // for prompt tokens [1, 1 + num_prompt_logprobs_sent)
+  int64_t num_cached_tokens = 0;         // of num_computed_tokens, found in the cache at its last admission
   int64_t num_preemptions = 0;
+  int64_t num_recomputed_tokens = 0;     // computed again after preemptions
   std::optional<TimePoint> first_scheduled_time;
   std::optional<TimePoint> first_token_time;
 

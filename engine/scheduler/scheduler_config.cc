@@ -16,6 +16,10 @@ absl::Status SchedulerConfig::Validate() const {
   if (max_num_logits_rows < max_num_seqs) {
     return InvalidArgument("max_num_logits_rows", max_num_logits_rows, StrCat("at least max_num_seqs, ", max_num_seqs));
   }
+  if (target_step_seconds && !(*target_step_seconds > 0)) {
+    return InvalidArgument("target_step_seconds", *target_step_seconds, "above 0");
+  }
+  if (!(priority_aging_seconds > 0)) return InvalidArgument("priority_aging_seconds", priority_aging_seconds, "above 0");
   return absl::OkStatus();
 }
 
