@@ -24,6 +24,12 @@ std::string FlagOf(const ServerSetting& setting) {
   return flag;
 }
 
+// A switch has a "no" form too, for what is on by default.
+std::string FlagsOf(const ServerSetting& setting) {
+  const std::string flag = FlagOf(setting);
+  return setting.is_switch() ? StrCat(flag, ",!--no-", flag.substr(2)) : flag;
+}
+
 std::string HelpOf(const ServerSetting& setting) {
   const nlohmann::json value = setting.get(ServerConfig{});
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
@@ -39,6 +45,10 @@ nlohmann::json ToJsonValue(const std::string& text) {
 // Names and paths are text even where they look like numbers.
 absl::Status SetFromFlag(const ServerSetting& setting, const std::string& text, ServerConfig* config) {
   if (setting.is_switch()) return setting.set(text == "true", config);
+  if (setting.value_name == "JSON") {
+    nlohmann::json value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    return setting.set(value.is_discarded() ? nlohmann::json(text) : value, config);
+  }
   const bool is_text = setting.value_name == "PATH" || setting.value_name == "NAME";
   return setting.set(is_text ? nlohmann::json(text) : ToJsonValue(text), config);
 }
@@ -88,7 +98,7 @@ class Parser {
  private:
   void AddFlag(const ServerSetting& setting) {
     if (setting.is_switch()) {
-      app_.add_flag(FlagOf(setting), switches_[setting.name], HelpOf(setting));
+      app_.add_flag(FlagsOf(setting), switches_[setting.name], HelpOf(setting));
     } else {
       app_.add_option(FlagOf(setting), texts_[setting.name], HelpOf(setting))->type_name(setting.value_name);
     }

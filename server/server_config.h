@@ -16,10 +16,12 @@ struct ServerConfig {
   std::string served_model_name;                // empty: the file's name without its extension
   std::string grpc_listen = "127.0.0.1:50051";  // HOST:PORT; port 0 is a free one
   EngineConfig engine;
-  int64_t text_threads = 2;        // >= 2: one detokenizes, the others tokenize
-  std::string log_level = "info";  // debug, info, warning, error, off
-  bool log_prompts = false;        // prompts' text in the log
-  double drain_seconds = 30;       // what running requests get after SIGTERM
+  int64_t text_threads = 2;                   // >= 2: one detokenizes, the others tokenize
+  std::string log_level = "info";             // debug, info, warning, error, off
+  bool log_prompts = false;                   // prompts' text in the log
+  double drain_seconds = 30;                  // what running requests get after SIGTERM
+  int64_t max_stream_buffer_bytes = 4 << 20;  // that wait for a stream's reader
+  double stall_seconds = 30;                  // without the end of a step while work waits
 
   // The name that requests use.
   std::string model_name() const;

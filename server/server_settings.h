@@ -25,9 +25,6 @@ struct ServerSetting {
 // In the order of --help.
 std::span<const ServerSetting> ServerSettings();
 
-// Bytes of "1073741824" or "1GiB" (KiB, MiB, GiB, TiB; fractions allowed). InvalidArgument names `field`.
-absl::StatusOr<int64_t> ParseBytes(std::string_view field, const std::string& text);
-
 // INVALID_ARGUMENT unless `address` is HOST:PORT, with an IPv6 host in brackets and the port in [0, 65535].
 absl::Status CheckListenAddress(std::string_view field, const std::string& address);
 

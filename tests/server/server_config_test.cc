@@ -54,7 +54,23 @@ TEST_CASE("flags reach their fields") {
                               "off",
                               "--log-prompts",
                               "--drain-seconds",
-                              "1.5"});
+                              "1.5",
+                              "--max-stream-buffer-bytes",
+                              "1KiB",
+                              "--stall-seconds",
+                              "5",
+                              "--no-enable-prefix-caching",
+                              "--max-queued-requests",
+                              "7",
+                              "--max-queued-tokens",
+                              "8000",
+                              "--target-step-ms",
+                              "100",
+                              "--priority-aging-seconds",
+                              "2.5",
+                              "--refuse-late-requests",
+                              "--tenants",
+                              R"({"a": {"weight": 2, "max_running_requests": 3}, "*": {"max_kv_blocks": 4}})"});
   REQUIRE(command.ok());
   CHECK(command->action == CommandLine::Action::kServe);
   const ServerConfig& config = command->config;
@@ -75,6 +91,20 @@ TEST_CASE("flags reach their fields") {
   CHECK(config.log_level == "off");
   CHECK(config.log_prompts);
   CHECK(config.drain_seconds == 1.5);
+  CHECK(config.max_stream_buffer_bytes == 1024);
+  CHECK(config.stall_seconds == 5);
+  CHECK_FALSE(config.engine.enable_prefix_caching);
+  CHECK(config.engine.max_queued_requests == 7);
+  CHECK(config.engine.max_queued_tokens == 8000);
+  CHECK(config.engine.target_step_ms == 100);
+  CHECK(config.engine.priority_aging_seconds == 2.5);
+  CHECK(config.engine.refuse_late_requests);
+  REQUIRE(config.engine.tenants.size() == 2);
+  CHECK(config.engine.tenants.at("a").weight == 2);
+  CHECK(config.engine.tenants.at("a").max_running_requests == 3);
+  CHECK_FALSE(config.engine.tenants.at("a").max_kv_blocks);
+  CHECK(config.engine.tenants.at("*").weight == 1);
+  CHECK(config.engine.tenants.at("*").max_kv_blocks == 4);
 }
 
 TEST_CASE("flags win over the file, the file over defaults") {
@@ -107,6 +137,21 @@ TEST_CASE("a bad value is refused with its name") {
       {"--text-threads", "1", "text_threads"},
       {"--log-level", "loud", "log_level"},
       {"--drain-seconds", "-1", "drain_seconds"},
+      {"--max-stream-buffer-bytes", "0", "max_stream_buffer_bytes"},
+      {"--stall-seconds", "0", "stall_seconds"},
+      {"--max-queued-requests", "0", "max_queued_requests"},
+      {"--max-queued-tokens", "0", "max_queued_tokens"},
+      {"--target-step-ms", "0.5", "target_step_ms"},
+      {"--target-step-ms", "nan", "target_step_ms"},
+      {"--priority-aging-seconds", "0", "priority_aging_seconds"},
+      {"--tenants", "{", "tenants"},
+      {"--tenants", "[]", "tenants"},
+      {"--tenants", R"({"a": 1})", "tenants.a"},
+      {"--tenants", R"({"": {}})", "tenants"},
+      {"--tenants", R"({"a": {"weight": 0}})", "tenants.a.weight"},
+      {"--tenants", R"({"a": {"max_running_requests": 0}})", "tenants.a.max_running_requests"},
+      {"--tenants", R"({"a": {"max_kv_blocks": 1.5}})", "tenants.a.max_kv_blocks"},
+      {"--tenants", R"({"a": {"priority": 1}})", "tenants.a.priority"},
       {"--grpc-listen", "50051", "grpc_listen"},
       {"--grpc-listen", "host:70000", "grpc_listen"},
       {"--grpc-listen", "::1:50051", "grpc_listen"},
@@ -129,7 +174,8 @@ TEST_CASE("unknown flags and keys are refused by name") {
 }
 
 TEST_CASE("the printed configuration reads back as itself") {
-  const auto command = Parse({"--print-config", "--max-num-seqs", "9", "--memory-budget", "1GiB", "--log-prompts"});
+  const auto command = Parse({"--print-config", "--max-num-seqs", "9", "--memory-budget", "1GiB", "--log-prompts",
+                              "--no-enable-prefix-caching", "--tenants", R"({"a": {"weight": 0.5}})"});
   REQUIRE(command.ok());
   CHECK(command->action == CommandLine::Action::kPrint);
   ServerConfig read;
@@ -154,7 +200,7 @@ TEST_CASE("the shipped configuration holds every key with its default") {
 
 TEST_CASE("help, version, inspect and a missing model") {
   CHECK(Parse({"--help"})->text.find("--max-num-batched-tokens") != std::string::npos);
-  CHECK(Parse({"--help"})->text.find("Default: 512") != std::string::npos);
+  CHECK(Parse({"--help"})->text.find("Default: 1024") != std::string::npos);
   CHECK(Parse({"--version"})->text.find("quire-server") != std::string::npos);
   CHECK(Parse({"inspect", "a.gguf"})->action == CommandLine::Action::kInspect);
   CHECK(Parse({"inspect", "a.gguf"})->text == "a.gguf");

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "server/server_settings.h"
+
+namespace quire {
+
+// The setting "tenants": {"NAME": {"weight", "max_running_requests", "max_kv_blocks"}, ...}, every member optional,
+// "*" for all tenants that are not named. Errors name the tenant and the member.
+ServerSetting TenantsSetting();
+
+}  // namespace quire
