@@ -31,14 +31,15 @@ bool BlockPool::Allocate(int64_t num_blocks, std::vector<BlockId>* ids) {
 
 void BlockPool::AddReference(BlockId id) {
   KvBlock& shared = block(id);
-  QUIRE_CHECK_LT(0, shared.ref_count);
-  ++shared.ref_count;
+  if (shared.ref_count++ == 0) free_queue_.Remove(&shared);
 }
 
-void BlockPool::DropReference(BlockId id) {
+bool BlockPool::DropReference(BlockId id, Reuse reuse) {
   KvBlock& dropped = block(id);
   QUIRE_CHECK_LT(0, dropped.ref_count);
-  if (--dropped.ref_count == 0) free_queue_.PushBack(&dropped);
+  if (--dropped.ref_count > 0) return false;
+  reuse == Reuse::kFirst ? free_queue_.PushFront(&dropped) : free_queue_.PushBack(&dropped);
+  return true;
 }
 
 KvBlock& BlockPool::block(BlockId id) {

@@ -9,6 +9,12 @@
 
 namespace quire {
 
+// When a block without owners is given out again.
+enum class Reuse {
+  kFirst,  // before all others: it holds nothing worth keeping
+  kLast,   // after all others: somebody may come back for what it holds
+};
+
 // Blocks with reference counts. Knows neither requests nor tokens. Not thread-safe.
 class BlockPool {
  public:
@@ -20,17 +26,17 @@ class BlockPool {
   int64_t num_used_blocks() const { return num_blocks() - num_free_blocks(); }
   int32_t ref_count(BlockId id) const;
 
-  // Appends the `num_blocks` least recently freed blocks to `ids`, each with one reference.
+  // Appends the first `num_blocks` of the free queue to `ids`, each with one reference.
   // All or nothing: false, and nothing changed, if fewer are free.
   [[nodiscard]] bool Allocate(int64_t num_blocks, std::vector<BlockId>* ids);
 
-  // One more owner for a block that has owners.
+  // One more owner. A block without owners leaves the free queue.
   void AddReference(BlockId id);
 
-  // One owner less. Without owners the block becomes the most recently freed.
-  void DropReference(BlockId id);
+  // One owner less. True: it was the last one, and the block is in the free queue, where `reuse` says.
+  bool DropReference(BlockId id, Reuse reuse);
 
-  // Least recently freed first; for validation.
+  // Next to be given out first; for validation.
   std::vector<BlockId> FreeBlockIds() const { return free_queue_.BlockIds(); }
 
  private:

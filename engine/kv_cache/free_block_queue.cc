@@ -9,12 +9,16 @@ FreeBlockQueue::FreeBlockQueue() {
   end_.previous_free = &end_;
 }
 
-void FreeBlockQueue::PushBack(KvBlock* block) {
+void FreeBlockQueue::PushFront(KvBlock* block) { InsertBefore(end_.next_free, block); }
+
+void FreeBlockQueue::PushBack(KvBlock* block) { InsertBefore(&end_, block); }
+
+void FreeBlockQueue::InsertBefore(KvBlock* next, KvBlock* block) {
   QUIRE_CHECK(block->next_free == nullptr);
-  block->next_free = &end_;
-  block->previous_free = end_.previous_free;
+  block->next_free = next;
+  block->previous_free = next->previous_free;
   block->previous_free->next_free = block;
-  end_.previous_free = block;
+  next->previous_free = block;
   ++size_;
 }
 

@@ -8,8 +8,8 @@
 
 namespace quire {
 
-// Free blocks, the least recently freed first. The links live in the blocks, so that every operation takes constant
-// time and no memory. A block may be in one queue only and must outlive its stay there.
+// Free blocks in the order in which they are given out again. The links live in the blocks, so that every operation
+// takes constant time and no memory. A block may be in one queue only and must outlive its stay there.
 class FreeBlockQueue {
  public:
   FreeBlockQueue();
@@ -19,6 +19,7 @@ class FreeBlockQueue {
   int64_t size() const { return size_; }
 
   // `block` must not be in a queue.
+  void PushFront(KvBlock* block);
   void PushBack(KvBlock* block);
   // The queue must not be empty.
   KvBlock* PopFront();
@@ -29,6 +30,8 @@ class FreeBlockQueue {
   std::vector<BlockId> BlockIds() const;
 
  private:
+  void InsertBefore(KvBlock* next, KvBlock* block);
+
   KvBlock end_;  // its next_free is the front, its previous_free the back: a ring without special cases
   int64_t size_ = 0;
 };

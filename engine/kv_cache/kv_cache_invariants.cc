@@ -21,6 +21,7 @@ class Validator {
     CheckTables();
     CheckReferenceCounts();
     CheckFreeQueue();
+    CheckPrefixes();
     return std::move(violations_);
   }
 
@@ -60,6 +61,9 @@ class Validator {
       const std::string name = StrCat("request ", static_cast<uint64_t>(table.request));
       ExpectEqual(StrCat(name, ": table length for ", table.num_tokens, " tokens"),
                   static_cast<int64_t>(table.blocks.size()), CeilDiv(table.num_tokens, snapshot_.block_size));
+      if (table.num_indexed_blocks > table.num_tokens / snapshot_.block_size) {
+        Report(name, ": ", table.num_indexed_blocks, " blocks are made findable, of ", table.num_tokens, " tokens");
+      }
       std::vector<BlockId> sorted = table.blocks;
       std::sort(sorted.begin(), sorted.end());
       const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
@@ -96,6 +100,20 @@ class Validator {
       ExpectEqual(StrCat("block ", id, ": times in the free queue with reference count ", snapshot_.ref_counts[id]),
                   occurrences[id], snapshot_.ref_counts[id] == 0 ? 1 : 0);
     }
+  }
+
+  void CheckPrefixes() {
+    int64_t num_cached = 0;
+    std::vector<uint64_t> ids;
+    for (size_t block = 0; block < snapshot_.prefix_ids.size(); ++block) {
+      if (snapshot_.prefix_ids[block] == 0) continue;
+      ids.push_back(snapshot_.prefix_ids[block]);
+      if (snapshot_.ref_counts[block] == 0) ++num_cached;
+    }
+    ExpectEqual("num_cached_blocks", snapshot_.usage.num_cached_blocks, num_cached);
+    std::sort(ids.begin(), ids.end());
+    const auto twice = std::adjacent_find(ids.begin(), ids.end());
+    if (twice != ids.end()) Report("prefix ", *twice, " is found in two blocks");
   }
 
   const KvCacheSnapshot& snapshot_;

@@ -11,7 +11,9 @@ namespace quire {
 // - free + cached + used = total;
 // - each block's reference count = the requests that own it;
 // - each table's length = ceil(num_tokens / block_size), without a block twice;
-// - the free queue holds exactly the blocks without owners, each once.
+// - the free queue holds exactly the blocks without owners, each once;
+// - cached = findable blocks without owners, and no two blocks are found as the same prefix;
+// - a table has made no more blocks findable than are full.
 std::vector<std::string> FindKvCacheViolations(const KvCacheSnapshot& snapshot);
 
 }  // namespace quire

@@ -32,12 +32,14 @@ struct KvCacheSnapshot {
   struct RequestTable {
     RequestId request{};
     int64_t num_tokens = 0;
+    int64_t num_indexed_blocks = 0;  // the first ones, that were made findable
     std::vector<BlockId> blocks;
   };
 
   int64_t block_size = 0;            // tokens
   std::vector<int32_t> ref_counts;   // [num_blocks]
-  std::vector<BlockId> free_blocks;  // least recently freed first
+  std::vector<uint64_t> prefix_ids;  // [num_blocks], of what each block can be found as; 0: not findable
+  std::vector<BlockId> free_blocks;  // next to be given out first
   std::vector<RequestTable> tables;
   KvCacheUsage usage;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -22,10 +23,18 @@ bool Contains(const std::vector<TokenId>& tokens, TokenId token) {
   return std::ranges::find(tokens, token) != tokens.end();
 }
 
+// Tells tenants and salts apart, however they are written.
+std::shared_ptr<const std::string> CacheNamespace(const GenerationRequest& request) {
+  return std::make_shared<const std::string>(StrCat(request.tenant.size(), ":", request.tenant, request.cache_salt));
+}
+
 std::unique_ptr<Request> MakeRequest(RequestId id, GenerationRequest&& request, const EngineLimits& limits) {
   auto made = std::make_unique<Request>();
   made->id = id;
   made->max_tokens = ResolveMaxTokens(request, limits);
+  made->cache_namespace = CacheNamespace(request);
+  made->reads_prefix_cache = !request.skip_reading_prefix_cache;
+  made->priority = request.priority;
   made->label = std::move(request.label);
   made->tenant = std::move(request.tenant);
   made->token_ids = std::move(request.prompt_token_ids);
@@ -46,6 +55,7 @@ GenerationResult MakeResult(const Request& request, const absl::Status& status, 
   result.finish_reason = reason;
   result.num_prompt_tokens = request.num_prompt_tokens;
   result.num_output_tokens = request.num_output_tokens();
+  result.num_cached_prompt_tokens = std::min(request.num_first_cached_tokens, request.num_prompt_tokens);
   result.num_preemptions = request.num_preemptions;
   // One that was never scheduled has been in the queue until now.
   result.timings.queue_seconds = since_arrival(request.first_scheduled_time.value_or(now));
@@ -74,10 +84,8 @@ Engine::Engine(EngineDependencies dependencies)
       scheduler_(std::move(dependencies.scheduler)),
       model_runner_(std::move(dependencies.model_runner)),
       limits_{.vocab_size = model_runner_->vocab_size(),
-              .max_model_len = dependencies.max_model_len,
-              .num_blocks = kv_cache_->num_blocks(),
-              .block_size = kv_cache_->block_size(),
-              .bytes_per_block = dependencies.bytes_per_block},
+              .fit = scheduler_->fit_limits(),
+              .tenants = scheduler_->config().tenants},
       end_of_generation_ids_(std::move(dependencies.end_of_generation_ids)),
       seed_(dependencies.seed),
       sampling_scratch_(limits_.vocab_size) {}
@@ -126,9 +134,11 @@ StepOutcome Engine::Step() {
     return StepOutcome::kIdle;
   }
   ++num_steps_;
+  const TimePoint begin = clock_->Now();
   const absl::StatusOr<MatrixView<float>> logits = model_runner_->Execute(plan_);
   if (logits.ok()) {
     SampleAll(*logits);
+    scheduler_->ObserveStep(plan_, ToSeconds(clock_->Now() - begin));
     scheduler_->Update(plan_, sampled_);
     EmitAll();
   } else {
@@ -254,22 +264,44 @@ EngineStats Engine::Stats(bool with_requests) const {
   stats.num_running = scheduler_->num_running();
   stats.num_waiting = scheduler_->num_waiting();
   stats.num_preemptions = scheduler_->num_preemptions();
+  stats.num_recomputed_tokens = scheduler_->num_recomputed_tokens();
+  stats.num_deferred_admissions = scheduler_->num_deferred_admissions();
+  stats.num_queued_tokens = scheduler_->num_waiting_tokens();
   stats.num_steps = num_steps_;
   stats.num_failed_steps = num_failed_steps_;
   stats.num_prompt_tokens = num_prompt_tokens_;
   stats.num_output_tokens = num_output_tokens_;
   stats.num_finished_requests = num_finished_requests_;
   stats.num_invariant_violations = num_invariant_violations_;
-  if (!with_requests) return stats;
-  for (const Request* request : scheduler_->Requests()) {
-    stats.requests.push_back({.label = request->label,
-                              .tenant = request->tenant,
-                              .state = std::string(ToString(request->status)),
-                              .num_blocks = static_cast<int64_t>(kv_cache_->BlockTable(request->id).size()),
-                              .num_tokens = request->num_tokens(),
-                              .num_computed_tokens = request->num_computed_tokens});
-  }
+  stats.max_num_step_tokens = scheduler_->step_length().num_prefill_tokens();
+  if (with_requests) AddHoldings(&stats);
   return stats;
+}
+
+void Engine::AddHoldings(EngineStats* stats) const {
+  std::map<std::string, TenantStats> tenants;
+  for (const auto& [tenant, account] : scheduler_->tenants().accounts()) {
+    if (account.num_requests == 0) continue;
+    tenants[tenant] = {.tenant = tenant,
+                       .weight = account.limits.weight,
+                       .num_running = account.num_running,
+                       .num_waiting = account.num_requests - account.num_running,
+                       .num_blocks = 0,
+                       .virtual_tokens = account.virtual_tokens};
+  }
+  for (const Request* request : scheduler_->Requests()) {
+    const int64_t num_blocks = static_cast<int64_t>(kv_cache_->BlockTable(request->id).size());
+    tenants[request->tenant].num_blocks += num_blocks;
+    stats->requests.push_back({.label = request->label,
+                               .tenant = request->tenant,
+                               .state = std::string(ToString(request->status)),
+                               .num_blocks = num_blocks,
+                               .num_tokens = request->num_tokens(),
+                               .num_computed_tokens = request->num_computed_tokens,
+                               .num_cached_tokens = request->num_cached_tokens,
+                               .priority = request->priority});
+  }
+  for (auto& [name, tenant] : tenants) stats->tenants.push_back(std::move(tenant));
 }
 
 std::vector<std::string> Engine::CheckInvariants() {

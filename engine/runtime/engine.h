@@ -26,8 +26,6 @@ struct EngineDependencies {
   std::unique_ptr<KvCacheManager> kv_cache;
   std::unique_ptr<Scheduler> scheduler;  // after kv_cache: destroyed before it
   std::unique_ptr<ModelRunner> model_runner;
-  int64_t max_model_len = 0;                   // as the scheduler's
-  int64_t bytes_per_block = 0;                 // for messages
   std::vector<TokenId> end_of_generation_ids;  // the union of all that the model declares
   uint64_t seed = 0;                           // of the seeds of requests that bring none
 };
@@ -68,6 +66,11 @@ class Engine {
   int64_t num_steps() const { return num_steps_; }
   int64_t num_finished_requests() const { return num_finished_requests_; }
   EngineStats Stats(bool with_requests) const;
+  // What the next step may take, by the slowest of the last ones; 0 before any.
+  double predicted_step_seconds() const { return scheduler_->step_length().predicted_seconds(); }
+
+  // Forgets all prefixes; returns how many cached blocks are free now.
+  int64_t ClearPrefixCache() { return kv_cache_->ClearPrefixCache(); }
 
   // Validates scheduler and cache, logs and counts what is violated, and returns it.
   std::vector<std::string> CheckInvariants();
@@ -95,6 +98,7 @@ class Engine {
                                      StepResult* result);
   void EmitAll();
   FinishReason ReasonToFinish(const Request& request, TokenId token) const;
+  void AddHoldings(EngineStats* stats) const;
   void End(RequestId id, const absl::Status& status, FinishReason reason, int64_t max_counted_tokens);
 
   const Clock* const clock_;

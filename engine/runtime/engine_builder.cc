@@ -141,10 +141,11 @@ EngineInfo MakeInfo(const ModelConfig& model, const Choices& choices, const Comp
           .num_threads_reason = choices.threads.reason};
 }
 
-SchedulerConfig SchedulerConfigFor(const EngineConfig& config, const Choices& choices, int64_t max_model_len) {
+SchedulerConfig SchedulerConfigFor(const EngineConfig& config, const Choices& choices, const MemoryPlan& memory) {
   SchedulerConfig result = {.max_num_batched_tokens = config.step_tokens_limit(),
                             .max_num_seqs = config.max_num_seqs,
-                            .max_model_len = max_model_len,
+                            .max_model_len = memory.max_model_len,
+                            .bytes_per_block = memory.bytes_per_block,
                             .target_step_seconds = std::nullopt,
                             .priority_aging_seconds = config.priority_aging_seconds,
                             .tenants = config.tenants,
@@ -158,12 +159,14 @@ std::unique_ptr<EngineLoop> StartEngine(const EngineConfig& config, const Choice
                                         const Clock* clock) {
   EngineDependencies dependencies;
   dependencies.clock = clock;
-  dependencies.kv_cache = std::make_unique<KvCacheManager>(memory.num_blocks, memory.block_size);
-  dependencies.scheduler = std::make_unique<Scheduler>(SchedulerConfigFor(config, choices, memory.max_model_len),
-                                                       dependencies.kv_cache.get(), clock);
+  dependencies.kv_cache =
+      std::make_unique<KvCacheManager>(KvCacheConfig{.num_blocks = memory.num_blocks,
+                                                     .block_size = memory.block_size,
+                                                     .enable_prefix_caching = config.enable_prefix_caching},
+                                       clock);
+  dependencies.scheduler =
+      std::make_unique<Scheduler>(SchedulerConfigFor(config, choices, memory), dependencies.kv_cache.get(), clock);
   dependencies.model_runner = std::move(runner);
-  dependencies.max_model_len = memory.max_model_len;
-  dependencies.bytes_per_block = memory.bytes_per_block;
   dependencies.end_of_generation_ids = std::move(end_of_generation_ids);
   dependencies.seed = std::random_device()();
   return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)));

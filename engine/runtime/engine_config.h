@@ -21,17 +21,17 @@ struct EngineConfig {
   // Per step, in [16, 65536]; unset: at most kAutoMaxNumBatchedTokens, and as many of them as measured steps show to
   // take at most target_step_ms while requests decode.
   std::optional<int64_t> max_num_batched_tokens;
-  double target_step_ms = 250;           // in [1, 60000]
-  int64_t max_num_seqs = 64;             // running at once, in [1, 4096]
-  int64_t block_size = 16;               // tokens of a KV block: 16, 32 or 64
+  double target_step_ms = 250;                   // in [1, 60000]
+  int64_t max_num_seqs = 64;                     // running at once, in [1, 4096]
+  int64_t block_size = 16;                       // tokens of a KV block: 16, 32 or 64
   std::optional<int64_t> memory_budget_bytes;    // unset: from the cgroup, or what is needed
   std::optional<int64_t> kv_cache_memory_bytes;  // unset: what the budget leaves
   std::optional<int64_t> num_threads;            // unset: affinity, cgroup quota, physical cores
   bool enable_prefix_caching = true;
-  int64_t max_queued_requests = 1024;       // waiting at once, in [1, 1000000]
-  int64_t max_queued_tokens = 1 << 20;      // of their prompts together, >= 1
-  double priority_aging_seconds = 30;       // waiting this long counts as one level of priority; in (0, 86400]
-  bool refuse_late_requests = false;        // at once, where the measured rate says that the deadline can't be met
+  int64_t max_queued_requests = 1024;   // waiting at once, in [1, 1000000]
+  int64_t max_queued_tokens = 1 << 20;  // of their prompts together, >= 1
+  double priority_aging_seconds = 30;   // waiting this long counts as one level of priority; in (0, 86400]
+  bool refuse_late_requests = false;    // at once, where the measured rate says that the deadline can't be met
   TenantLimitsByName tenants;
 
   int64_t step_tokens_limit() const { return max_num_batched_tokens.value_or(kAutoMaxNumBatchedTokens); }

@@ -27,8 +27,8 @@ struct TenantStats {
   double weight = 1;
   int64_t num_running = 0;
   int64_t num_waiting = 0;
-  int64_t num_blocks = 0;       // owned by its requests; a block shared with another tenant's counts for both
-  double virtual_tokens = 0;    // what its share is measured by: tokens served, divided by its weight
+  int64_t num_blocks = 0;     // owned by its requests; a block shared with another tenant's counts for both
+  double virtual_tokens = 0;  // what its share is measured by: tokens served, divided by its weight
 };
 
 // A consistent copy of the engine's own counters, taken between two steps.

@@ -23,10 +23,10 @@ inline constexpr size_t kMaxCacheSaltBytes = 256;
 struct GenerationRequest {
   std::string label;  // the caller's request id, for logs and statistics
   std::string tenant = "default";
-  int32_t priority = 0;                   // lower runs first; in [kMinPriority, kMaxPriority]
-  std::string cache_salt;                 // prefixes are shared only within one tenant and salt
+  int32_t priority = 0;                    // lower runs first; in [kMinPriority, kMaxPriority]
+  std::string cache_salt;                  // prefixes are shared only within one tenant and salt
   bool skip_reading_prefix_cache = false;  // computes the whole prompt, and still lets others read it
-  std::vector<TokenId> prompt_token_ids;  // at least one
+  std::vector<TokenId> prompt_token_ids;   // at least one
   SamplingParams sampling;
   std::shared_ptr<TokenConstraint> constraint;  // null: any token; called from the engine's thread
   std::optional<TimePoint> deadline;

@@ -6,16 +6,16 @@
 #include "absl/status/statusor.h"
 #include "engine/base/generation_types.h"
 #include "engine/runtime/generation.h"
+#include "engine/scheduler/request_fit.h"
+#include "engine/scheduler/tenant_limits.h"
 
 namespace quire {
 
 // What a request must keep to, fixed when the engine is built.
 struct EngineLimits {
   int64_t vocab_size = 0;
-  int64_t max_model_len = 0;    // prompt and output together, in tokens
-  int64_t num_blocks = 0;       // of the KV pool
-  int64_t block_size = 0;       // tokens
-  int64_t bytes_per_block = 0;  // for messages
+  FitLimits fit;               // of the whole pool
+  TenantLimitsByName tenants;  // which may have less of it
 };
 
 // Pure, so that callers learn on their own thread what is wrong. INVALID_ARGUMENT names the field as the API does:
@@ -24,7 +24,7 @@ struct EngineLimits {
 absl::Status ValidateRequest(const GenerationRequest& request, const EngineLimits& limits);
 
 // The output tokens that a valid request may make: sampling.max_tokens, or what fits in the model's length and the
-// pool. At least 1.
+// tenant's part of the pool. At least 1.
 int64_t ResolveMaxTokens(const GenerationRequest& request, const EngineLimits& limits);
 
 }  // namespace quire

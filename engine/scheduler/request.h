@@ -25,7 +25,7 @@ struct Request {
   // Prefixes are found only by requests with the same one: tenant and salt. Never null once AddRequest has it.
   std::shared_ptr<const std::string> cache_namespace;
   bool reads_prefix_cache = true;
-  std::vector<TokenId> token_ids;  // prompt, then output; AddRequest reserves room for all
+  std::vector<TokenId> token_ids;  // prompt, then output; room for all is taken when it is admitted
   int64_t num_prompt_tokens = 0;   // of token_ids, the first
   int64_t max_tokens = 0;          // of output; sampling.max_tokens, or what was chosen where that is unset
   SamplingParams sampling;
@@ -35,11 +35,14 @@ struct Request {
 
   // Kept by the scheduler.
   RequestStatus status = RequestStatus::kWaiting;
+  int64_t running_priority = 0;          // with the age that it had when it was admitted
   int64_t num_computed_tokens = 0;       // whose keys and values are in the cache
   int64_t num_prompt_logprobs_sent = 0;  // for prompt tokens [1, 1 + num_prompt_logprobs_sent)
   int64_t num_cached_tokens = 0;         // of num_computed_tokens, found in the cache at its last admission
+  int64_t num_first_cached_tokens = 0;   // the same, at its first admission
   int64_t num_preemptions = 0;
-  int64_t num_recomputed_tokens = 0;     // computed again after preemptions
+  int64_t peak_computed_tokens = 0;  // before preemptions; what is computed below it is computed again
+  bool was_deferred = false;         // once waited although a sequence was free: blocks were missing
   std::optional<TimePoint> first_scheduled_time;
   std::optional<TimePoint> first_token_time;
 

@@ -11,9 +11,6 @@
 namespace quire {
 namespace {
 
-// Any number may be asked for; up to this one the arithmetic is safe, and no cache is so large.
-constexpr int64_t kMostTokens = int64_t{1} << 48;
-
 // With prompt log-probabilities still to be sent there is no output yet: every row after those sent is wanted, and
 // the prompt's last row samples. Otherwise only the last row is.
 TokenDemand DemandOf(const Request& request) {
@@ -28,7 +25,9 @@ bool Decodes(const Request& request) { return request.num_pending_tokens() == 1;
 
 SchedulerSnapshot::QueuedRequest Describe(const Request& request) {
   return {.id = request.id,
+          .tenant = request.tenant,
           .status = request.status,
+          .running_priority = request.running_priority,
           .num_tokens = request.num_tokens(),
           .num_prompt_tokens = request.num_prompt_tokens,
           .num_computed_tokens = request.num_computed_tokens,
@@ -39,58 +38,55 @@ SchedulerSnapshot::QueuedRequest Describe(const Request& request) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerConfig& config, KvCacheManager* cache, const Clock* clock)
-    : config_(config), cache_(cache), clock_(clock) {
+    : config_(config),
+      cache_(cache),
+      clock_(clock),
+      tenants_(config.tenants),
+      headroom_(cache->num_blocks()),
+      step_length_(config.max_num_batched_tokens, config.target_step_seconds) {
   QUIRE_CHECK(config.Validate().ok());
   running_.reserve(static_cast<size_t>(config.max_num_seqs));
+  prefills_.reserve(static_cast<size_t>(config.max_num_seqs));
 }
 
 Scheduler::~Scheduler() {
   for (const Request* request : running_) cache_->Free(request->id);
 }
 
-absl::Status Scheduler::AddRequest(std::unique_ptr<Request> request) {
-  QUIRE_RETURN_IF_ERROR(CheckFits(*request));
-  QUIRE_CHECK_EQ(request->num_tokens(), request->num_prompt_tokens);
-  QUIRE_CHECK(Find(request->id) == nullptr);
-  request->token_ids.reserve(static_cast<size_t>(request->num_prompt_tokens + request->max_tokens));
-  waiting_.push_back(request.get());
-  const RequestId id = request->id;
-  requests_.emplace(id, std::move(request));
-  return absl::OkStatus();
+FitLimits Scheduler::fit_limits() const {
+  return {.max_model_len = config_.max_model_len,
+          .num_blocks = cache_->num_blocks(),
+          .block_size = cache_->block_size(),
+          .bytes_per_block = config_.bytes_per_block};
 }
 
-absl::Status Scheduler::CheckFits(const Request& request) const {
-  const int64_t num_prompt_tokens = request.num_prompt_tokens;
-  if (num_prompt_tokens < 1) return InvalidArgument("prompt", "0 tokens", "at least 1 token");
-  if (request.max_tokens < 1) return InvalidArgument("max_tokens", request.max_tokens, "at least 1");
-
-  const std::string available =
-      StrCat(config_.max_model_len, " tokens and ", cache_->num_blocks(), " blocks are available");
-  const int64_t num_prompt_blocks = cache_->BlocksFor(num_prompt_tokens);
-  if (num_prompt_tokens >= config_.max_model_len || num_prompt_blocks > cache_->num_blocks()) {
-    return NeverFits("prompt", StrCat(num_prompt_tokens, " tokens and 1 of output, in ", num_prompt_blocks,
-                                      " blocks, are needed; ", available));
-  }
-  const int64_t max_tokens = std::min(request.max_tokens, kMostTokens);
-  // The last token of output is never stored.
-  const int64_t num_blocks = cache_->BlocksFor(num_prompt_tokens + max_tokens - 1);
-  if (num_prompt_tokens + max_tokens <= config_.max_model_len && num_blocks <= cache_->num_blocks()) {
-    return absl::OkStatus();
-  }
-  return NeverFits("max_tokens", StrCat(num_prompt_tokens, " tokens of prompt and ", request.max_tokens,
-                                        " of output, in ", num_blocks, " blocks, are needed; ", available));
+absl::Status Scheduler::AddRequest(std::unique_ptr<Request> request) {
+  if (request->num_prompt_tokens < 1) return InvalidArgument("prompt", "0 tokens", "at least 1 token");
+  if (request->max_tokens < 1) return InvalidArgument("sampling.max_tokens", request->max_tokens, "at least 1");
+  QUIRE_RETURN_IF_ERROR(CheckRequestFits(request->num_prompt_tokens, request->max_tokens,
+                                         FitLimitsFor(request->tenant, config_.tenants, fit_limits())));
+  QUIRE_CHECK_EQ(request->num_tokens(), request->num_prompt_tokens);
+  QUIRE_CHECK(Find(request->id) == nullptr);
+  if (request->cache_namespace == nullptr) request->cache_namespace = std::make_shared<const std::string>();
+  tenants_.Arrive(request->tenant);
+  waiting_.Push(request.get());
+  const RequestId id = request->id;
+  if (request->deadline) deadlines_.emplace(*request->deadline, id);
+  requests_.emplace(id, std::move(request));
+  return absl::OkStatus();
 }
 
 void Scheduler::Schedule(StepPlan* plan) {
   plan->Clear();
   TokenBudget budget{.num_tokens = config_.max_num_batched_tokens, .num_logits_rows = config_.max_num_logits_rows};
-  ScheduleDecodes(&budget, plan);
-  ScheduleRunningPrefills(&budget, plan);
-  // A request preempted just now is not admitted again: of the blocks that it gave up, some are taken already.
-  AdmitWaiting(&budget, plan);
+  // After a preemption nobody is admitted in the same step: of the blocks given up, some are taken already.
+  const bool may_admit = ScheduleDecodes(&budget, plan);
+  if (!plan->empty()) budget.num_tokens = std::min(budget.num_tokens, step_length_.num_prefill_tokens());
+  SchedulePrefills(may_admit, &budget, plan);
 }
 
-void Scheduler::ScheduleDecodes(TokenBudget* budget, StepPlan* plan) {
+bool Scheduler::ScheduleDecodes(TokenBudget* budget, StepPlan* plan) {
+  const int64_t num_preemptions_before = num_preemptions_;
   // By index: a preemption takes requests after this one from the end.
   for (size_t i = 0; i < running_.size() && budget->num_tokens > 0; ++i) {
     const Request& request = *running_[i];
@@ -100,28 +96,33 @@ void Scheduler::ScheduleDecodes(TokenBudget* budget, StepPlan* plan) {
     const TokenDemand demand = DemandOf(request);
     AppendToPlan(request, demand, TakeTokens(demand, budget), plan);
   }
+  return num_preemptions_ == num_preemptions_before;
 }
 
-void Scheduler::ScheduleRunningPrefills(TokenBudget* budget, StepPlan* plan) {
-  for (const Request* request : running_) {
-    if (Decodes(*request)) continue;
-    // It has had slots for all its tokens since it was admitted.
+void Scheduler::SchedulePrefills(bool may_admit, TokenBudget* budget, StepPlan* plan) {
+  prefills_.clear();
+  for (Request* request : running_) {
+    if (!Decodes(*request)) prefills_.emplace_back(PrecedenceOf(*request), request);
+  }
+  std::ranges::sort(prefills_);
+  size_t next_running = 0;
+  while (budget->num_tokens > 0 && budget->num_logits_rows > 0) {
+    const bool has_running = next_running < prefills_.size();
+    Request* request = may_admit && num_running() < config_.max_num_seqs ? NextWaiting() : nullptr;
+    if (has_running && (request == nullptr || prefills_[next_running].first < PrecedenceOf(*request))) {
+      // It has had slots for all its tokens since it was admitted.
+      request = prefills_[next_running++].second;
+    } else if (request == nullptr) {
+      return;
+    } else if (!Admit(request)) {
+      // Nobody overtakes the first that does not fit.
+      may_admit = false;
+      continue;
+    }
     const TokenDemand demand = DemandOf(*request);
     const int64_t num_tokens = TakeTokens(demand, budget);
-    if (num_tokens > 0) AppendToPlan(*request, demand, num_tokens, plan);
-  }
-}
-
-void Scheduler::AdmitWaiting(TokenBudget* budget, StepPlan* plan) {
-  while (!waiting_.empty() && num_running() < config_.max_num_seqs) {
-    const Request& request = *waiting_.front();
-    const TokenDemand demand = DemandOf(request);
-    TokenBudget remaining = *budget;
-    const int64_t num_tokens = TakeTokens(demand, &remaining);
-    // No later request overtakes the first that does not fit.
-    if (num_tokens == 0 || !AdmitFront()) return;
-    *budget = remaining;
-    AppendToPlan(request, demand, num_tokens, plan);
+    plan->num_prefill_tokens += num_tokens;
+    AppendToPlan(*request, demand, num_tokens, plan);
   }
 }
 
@@ -132,31 +133,81 @@ bool Scheduler::EnsureSlots(const Request& request) {
       QUIRE_CHECK_LT(1, num_running());
       return false;
     }
-    PreemptNewest();
+    PreemptLast();
   }
   return true;
 }
 
-void Scheduler::PreemptNewest() {
+void Scheduler::PreemptLast() {
   Request* request = running_.back();
-  running_.pop_back();
-  cache_->Free(request->id);
+  StopRunning(request);
   request->num_computed_tokens = 0;
+  request->num_cached_tokens = 0;
   request->status = RequestStatus::kPreempted;
   ++request->num_preemptions;
   ++num_preemptions_;
-  waiting_.push_front(request);
+  headroom_.OnPreemption();
+  waiting_.Push(request);
 }
 
-bool Scheduler::AdmitFront() {
-  Request* request = waiting_.front();
-  if (cache_->BlocksFor(request->num_tokens()) > cache_->num_free_blocks()) return false;
-  cache_->ReserveTable(request->id, request->max_stored_tokens());
-  QUIRE_CHECK(cache_->AllocateSlots(request->id, request->num_tokens()));
+void Scheduler::StopRunning(Request* request) {
+  std::erase(running_, request);
+  cache_->Free(request->id);
+  tenants_.Stop(request->tenant,
+                BlocksForRequest(request->num_prompt_tokens, request->max_tokens, cache_->block_size()));
+}
+
+Request* Scheduler::NextWaiting() const {
+  return waiting_.Next(clock_->Now(), config_.priority_aging_seconds, tenants_, [this](const Request& request) {
+    return tenants_.MayStart(request.tenant,
+                             BlocksForRequest(request.num_prompt_tokens, request.max_tokens, cache_->block_size()));
+  });
+}
+
+Precedence Scheduler::PrecedenceOf(const Request& request) const {
+  const int64_t priority =
+      request.status == RequestStatus::kRunning
+          ? request.running_priority
+          : AgedPriority(request.priority, clock_->Now() - request.arrival_time, config_.priority_aging_seconds);
+  return {.priority = priority, .virtual_tokens = tenants_.virtual_tokens(request.tenant), .id = request.id};
+}
+
+bool Scheduler::Admit(Request* request) {
+  const int64_t num_tokens = request->num_tokens();
+  // Rows that still owe a log-probability must be computed, whatever the cache holds.
+  const int64_t num_readable = request->awaits_prompt_logprobs() ? request->num_prompt_logprobs_sent : num_tokens;
+  const std::optional<int64_t> num_cached =
+      cache_->Admit({.request = request->id,
+                     .token_ids = request->token_ids,
+                     .max_num_tokens = request->max_stored_tokens(),
+                     .cache_namespace = request->cache_namespace,
+                     .max_cached_tokens = request->reads_prefix_cache ? num_readable : 0,
+                     .num_headroom_blocks = running_.empty() ? 0 : headroom_.num_blocks()});
+  if (!num_cached) {
+    if (!std::exchange(request->was_deferred, true)) ++num_deferred_admissions_;
+    return false;
+  }
+  waiting_.Remove(request);
+  request->running_priority =
+      AgedPriority(request->priority, clock_->Now() - request->arrival_time, config_.priority_aging_seconds);
   request->status = RequestStatus::kRunning;
-  if (!request->first_scheduled_time) request->first_scheduled_time = clock_->Now();
-  waiting_.pop_front();
-  running_.push_back(request);
+  request->num_computed_tokens = *num_cached;
+  request->num_cached_tokens = *num_cached;
+  request->token_ids.reserve(static_cast<size_t>(request->num_prompt_tokens + request->max_tokens));
+  if (!request->first_scheduled_time) {
+    request->first_scheduled_time = clock_->Now();
+    request->num_first_cached_tokens = *num_cached;
+  }
+  const auto after = [](const Request* a, const Request* b) {
+    return std::pair(a->running_priority, a->id) < std::pair(b->running_priority, b->id);
+  };
+  running_.insert(std::ranges::upper_bound(running_, request, after), request);
+  tenants_.Start(request->tenant,
+                 BlocksForRequest(request->num_prompt_tokens, request->max_tokens, cache_->block_size()));
+  // What a preemption makes the server compute again is not the tenant's to pay.
+  if (request->num_preemptions == 0) {
+    tenants_.Serve(request->tenant, static_cast<double>(num_tokens - *num_cached) * TenantLedger::kPromptTokenCost);
+  }
   return true;
 }
 
@@ -190,18 +241,23 @@ void Scheduler::Update(const StepPlan& plan, std::span<const TokenId> sampled) {
   QUIRE_CHECK_EQ(num_taken, sampled.size());
 }
 
-void Scheduler::CommitTokens(const ScheduledRequest& scheduled, Request* request) const {
+void Scheduler::CommitTokens(const ScheduledRequest& scheduled, Request* request) {
   QUIRE_CHECK_EQ(scheduled.first_position, request->num_computed_tokens);
   request->num_computed_tokens += scheduled.num_scheduled_tokens();
+  num_recomputed_tokens_ += std::max<int64_t>(
+      0, std::min(request->num_computed_tokens, request->peak_computed_tokens) - scheduled.first_position);
+  request->peak_computed_tokens = std::max(request->peak_computed_tokens, request->num_computed_tokens);
+  cache_->CacheComputed(request->id, request->token_ids, request->num_computed_tokens);
   if (request->awaits_prompt_logprobs()) {
     request->num_prompt_logprobs_sent += scheduled.num_logits_rows() - (scheduled.samples_token ? 1 : 0);
   }
 }
 
-void Scheduler::AppendSampled(TokenId token, Request* request) const {
+void Scheduler::AppendSampled(TokenId token, Request* request) {
   QUIRE_CHECK_LT(request->num_output_tokens(), request->max_tokens);
   if (!request->first_token_time) request->first_token_time = clock_->Now();
   request->token_ids.push_back(token);
+  tenants_.Serve(request->tenant, TenantLedger::kOutputTokenCost);
 }
 
 std::unique_ptr<Request> Scheduler::Remove(RequestId id) {
@@ -209,11 +265,13 @@ std::unique_ptr<Request> Scheduler::Remove(RequestId id) {
   if (node.empty()) return nullptr;
   std::unique_ptr<Request> request = std::move(node.mapped());
   if (request->status == RequestStatus::kRunning) {
-    std::erase(running_, request.get());
-    cache_->Free(id);
+    StopRunning(request.get());
+    headroom_.OnFinish();
   } else {
-    std::erase(waiting_, request.get());
+    waiting_.Remove(request.get());
   }
+  tenants_.Leave(request->tenant);
+  if (request->deadline) deadlines_.erase({*request->deadline, id});
   return request;
 }
 
@@ -224,13 +282,14 @@ Request* Scheduler::Find(RequestId id) {
 
 std::vector<const Request*> Scheduler::Requests() const {
   std::vector<const Request*> requests(running_.begin(), running_.end());
-  requests.insert(requests.end(), waiting_.begin(), waiting_.end());
+  waiting_.AppendTo(&requests);
   return requests;
 }
 
 void Scheduler::CollectExpired(TimePoint now, std::vector<RequestId>* expired) const {
-  for (const auto& [id, request] : requests_) {
-    if (request->deadline && *request->deadline <= now) expired->push_back(id);
+  for (const auto& [deadline, id] : deadlines_) {
+    if (deadline > now) return;
+    expired->push_back(id);
   }
 }
 
@@ -239,7 +298,16 @@ SchedulerSnapshot Scheduler::Snapshot() const {
   snapshot.config = config_;
   for (const auto& [id, request] : requests_) snapshot.owned.push_back(id);
   for (const Request* request : running_) snapshot.running.push_back(Describe(*request));
-  for (const Request* request : waiting_) snapshot.waiting.push_back(Describe(*request));
+  std::vector<const Request*> waiting;
+  waiting_.AppendTo(&waiting);
+  for (const Request* request : waiting) snapshot.waiting.push_back(Describe(*request));
+  for (const auto& [tenant, account] : tenants_.accounts()) {
+    snapshot.tenants.push_back({.tenant = tenant,
+                                .num_requests = account.num_requests,
+                                .num_running = account.num_running,
+                                .num_reserved_blocks = account.num_reserved_blocks});
+  }
+  snapshot.num_waiting_tokens = waiting_.num_tokens();
   snapshot.cache = cache_->Snapshot();
   return snapshot;
 }

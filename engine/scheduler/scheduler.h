@@ -1,21 +1,29 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/base/clock.h"
 #include "engine/base/ids.h"
 #include "engine/kv_cache/kv_cache_manager.h"
+#include "engine/scheduler/admission_headroom.h"
+#include "engine/scheduler/precedence.h"
 #include "engine/scheduler/request.h"
+#include "engine/scheduler/request_fit.h"
 #include "engine/scheduler/scheduler_config.h"
 #include "engine/scheduler/scheduler_invariants.h"
+#include "engine/scheduler/step_length.h"
 #include "engine/scheduler/step_plan.h"
+#include "engine/scheduler/tenant_ledger.h"
 #include "engine/scheduler/token_budget.h"
+#include "engine/scheduler/waiting_queue.h"
 
 namespace quire {
 
@@ -31,16 +39,18 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Puts the request at the end of the waiting queue. NeverFits (INVALID_ARGUMENT with the needed and available
-  // tokens and blocks) if it could not run even alone; nothing is kept then. Order of arrival is the order of
-  // these calls.
+  // Puts the request into the waiting queue. NeverFits (INVALID_ARGUMENT with the needed and available tokens and
+  // blocks) if it could not run even alone; nothing is kept then. Ids ascend in order of arrival.
   absl::Status AddRequest(std::unique_ptr<Request> request);
 
-  // Fills `plan` with the next step: running requests first, one token each if they decode; then what remains of
-  // max_num_batched_tokens goes to prefills, first come first served. Out of blocks preempts the newest running
-  // request to the front of waiting. An empty plan: nothing can be computed.
+  // Fills `plan` with the next step: running requests first, one token each if they decode; then what remains of the
+  // step's tokens goes to prefills, running or waiting, by precedence. Out of blocks preempts the last running request
+  // by precedence. An empty plan: nothing can be computed.
   // Requests with their max_tokens of output must have been removed before.
   void Schedule(StepPlan* plan);
+
+  // Tells what computing `plan` took, which decides how long later steps may be.
+  void ObserveStep(const StepPlan& plan, double seconds) { step_length_.Observe(plan.num_prefill_tokens, seconds); }
 
   // Commits a step that succeeded: advances num_computed_tokens and appends the sampled tokens, one for each
   // plan entry with samples_token, in plan order. Entries of requests removed since are passed over.
@@ -51,49 +61,69 @@ class Scheduler {
   std::unique_ptr<Request> Remove(RequestId id);
 
   Request* Find(RequestId id);
-  // Running requests, oldest first, then waiting ones, next first. Valid until the next change.
+  // Running requests by precedence, then waiting ones, in order of arrival within a tenant and priority. Valid until
+  // the next change.
   std::vector<const Request*> Requests() const;
   // Appends the ids of requests whose deadline is at or before `now`.
   void CollectExpired(TimePoint now, std::vector<RequestId>* expired) const;
 
+  const SchedulerConfig& config() const { return config_; }
+  // What a request must keep to that may own the whole pool.
+  FitLimits fit_limits() const;
+
   bool HasWork() const { return !requests_.empty(); }
   int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
-  int64_t num_waiting() const { return static_cast<int64_t>(waiting_.size()); }
+  int64_t num_waiting() const { return waiting_.size(); }
+  int64_t num_waiting_tokens() const { return waiting_.num_tokens(); }
+  const TenantLedger& tenants() const { return tenants_; }
+  const StepLength& step_length() const { return step_length_; }
+  int64_t num_headroom_blocks() const { return headroom_.num_blocks(); }
+  // Since start.
   int64_t num_preemptions() const { return num_preemptions_; }
+  int64_t num_recomputed_tokens() const { return num_recomputed_tokens_; }
+  int64_t num_deferred_admissions() const { return num_deferred_admissions_; }
 
   // Everything that the invariants speak of; see scheduler_invariants.h.
   SchedulerSnapshot Snapshot() const;
 
  private:
-  absl::Status CheckFits(const Request& request) const;
+  // The two parts of Schedule, in their order. The first returns false if it had to preempt.
+  bool ScheduleDecodes(TokenBudget* budget, StepPlan* plan);
+  void SchedulePrefills(bool may_admit, TokenBudget* budget, StepPlan* plan);
 
-  // The three parts of Schedule, in their order.
-  void ScheduleDecodes(TokenBudget* budget, StepPlan* plan);
-  void ScheduleRunningPrefills(TokenBudget* budget, StepPlan* plan);
-  void AdmitWaiting(TokenBudget* budget, StepPlan* plan);
-
-  // Slots for all tokens of a running request, at the cost of newer ones. False if it is the newest itself:
-  // it then keeps what it has, and its place, until blocks are free or an older one takes them.
+  // Slots for all tokens of a running request, at the cost of those after it. False if it is the last itself: it then
+  // keeps what it has, and its place, until blocks are free or one before it takes them.
   [[nodiscard]] bool EnsureSlots(const Request& request);
-  void PreemptNewest();
-  // Moves the front of waiting to running with slots for all its tokens. False, and nothing changed, if they
-  // do not fit now.
-  [[nodiscard]] bool AdmitFront();
+  void PreemptLast();
+  // The waiting request that is next, among those whose tenants may run another.
+  Request* NextWaiting() const;
+  // Moves a waiting request to running with slots for all its tokens, of which those found in the cache are computed.
+  // False, and nothing changed, if they do not fit now.
+  [[nodiscard]] bool Admit(Request* request);
+  void StopRunning(Request* request);
+  Precedence PrecedenceOf(const Request& running) const;
 
   void AppendToPlan(const Request& request, const TokenDemand& demand, int64_t num_tokens, StepPlan* plan) const;
-  void CommitTokens(const ScheduledRequest& scheduled, Request* request) const;
-  void AppendSampled(TokenId token, Request* request) const;
+  void CommitTokens(const ScheduledRequest& scheduled, Request* request);
+  void AppendSampled(TokenId token, Request* request);
 
   const SchedulerConfig config_;
   KvCacheManager* const cache_;
   const Clock* const clock_;
 
   std::unordered_map<RequestId, std::unique_ptr<Request>> requests_;
-  // Both in order of arrival, and all that runs arrived before all that waits: only the newest is preempted,
-  // only the front is admitted.
+  std::set<std::pair<TimePoint, RequestId>> deadlines_;
+  // By priority with the age at admission, then by arrival, both fixed while a request runs: so the first is never
+  // preempted, always advances, and every request ends.
   std::vector<Request*> running_;
-  std::deque<Request*> waiting_;
+  WaitingQueue waiting_;
+  TenantLedger tenants_;
+  AdmissionHeadroom headroom_;
+  StepLength step_length_;
+  std::vector<std::pair<Precedence, Request*>> prefills_;  // of the current step, by precedence; reused
   int64_t num_preemptions_ = 0;
+  int64_t num_recomputed_tokens_ = 0;
+  int64_t num_deferred_admissions_ = 0;
 };
 
 }  // namespace quire

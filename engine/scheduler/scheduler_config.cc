@@ -19,7 +19,8 @@ absl::Status SchedulerConfig::Validate() const {
   if (target_step_seconds && !(*target_step_seconds > 0)) {
     return InvalidArgument("target_step_seconds", *target_step_seconds, "above 0");
   }
-  if (!(priority_aging_seconds > 0)) return InvalidArgument("priority_aging_seconds", priority_aging_seconds, "above 0");
+  if (!(priority_aging_seconds > 0))
+    return InvalidArgument("priority_aging_seconds", priority_aging_seconds, "above 0");
   return absl::OkStatus();
 }
 

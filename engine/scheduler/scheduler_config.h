@@ -12,6 +12,7 @@ struct SchedulerConfig {
   int64_t max_num_batched_tokens = 512;  // computed in a step, over all requests; >= 1
   int64_t max_num_seqs = 64;             // running at once; >= 1
   int64_t max_model_len = 0;             // prompt and output of a request, in tokens; >= 2
+  int64_t bytes_per_block = 0;           // for messages; 0: not told
   // While requests decode, a step gets only as many tokens as measured steps show to take at most this long; unset: a
   // step always gets max_num_batched_tokens.
   std::optional<double> target_step_seconds = {};

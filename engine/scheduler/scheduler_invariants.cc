@@ -6,6 +6,7 @@
 
 #include "engine/base/strings.h"
 #include "engine/kv_cache/kv_cache_invariants.h"
+#include "engine/scheduler/request_fit.h"
 
 namespace quire {
 namespace {
@@ -20,6 +21,8 @@ class Validator {
     for (const auto& request : snapshot_.running) CheckRunning(request);
     for (const auto& request : snapshot_.waiting) CheckWaiting(request);
     CheckTables();
+    CheckOrder();
+    CheckTenants();
     for (std::string& violation : FindKvCacheViolations(snapshot_.cache)) violations_.push_back(std::move(violation));
     return std::move(violations_);
   }
@@ -87,6 +90,45 @@ class Validator {
                                     [id = id](const auto& request) { return request.id == id; });
       Expect(runs, id, "has a block table for ", num_tokens, " tokens and does not run");
     }
+  }
+
+  void CheckOrder() {
+    for (size_t i = 1; i < snapshot_.running.size(); ++i) {
+      const auto& before = snapshot_.running[i - 1];
+      const auto& after = snapshot_.running[i];
+      Expect(std::pair(before.running_priority, before.id) < std::pair(after.running_priority, after.id), after.id,
+             "runs after ", Name(before.id), ", which it precedes");
+    }
+  }
+
+  void CheckTenants() {
+    std::map<std::string, SchedulerSnapshot::TenantAccount> expected;
+    for (const auto& account : snapshot_.tenants) expected[account.tenant] = {};
+    int64_t num_waiting_tokens = 0;
+    for (const auto& request : snapshot_.waiting) {
+      ++expected[request.tenant].num_requests;
+      num_waiting_tokens += request.num_tokens;
+    }
+    for (const auto& request : snapshot_.running) {
+      auto& account = expected[request.tenant];
+      ++account.num_requests;
+      ++account.num_running;
+      account.num_reserved_blocks +=
+          BlocksForRequest(request.num_prompt_tokens, request.max_tokens, snapshot_.cache.block_size);
+    }
+    ExpectEqual("waiting tokens", snapshot_.num_waiting_tokens, num_waiting_tokens);
+    for (const auto& account : snapshot_.tenants) {
+      const auto& sums = expected[account.tenant];
+      ExpectEqual(StrCat("tenant ", account.tenant, ": requests"), account.num_requests, sums.num_requests);
+      ExpectEqual(StrCat("tenant ", account.tenant, ": running"), account.num_running, sums.num_running);
+      ExpectEqual(StrCat("tenant ", account.tenant, ": reserved blocks"), account.num_reserved_blocks,
+                  sums.num_reserved_blocks);
+    }
+    if (expected.size() != snapshot_.tenants.size()) violations_.push_back("a tenant with requests has no account");
+  }
+
+  void ExpectEqual(const std::string& what, int64_t got, int64_t expected) {
+    if (got != expected) violations_.push_back(StrCat(what, ": got ", got, ", expected ", expected));
   }
 
   const SchedulerSnapshot& snapshot_;

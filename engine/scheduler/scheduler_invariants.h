@@ -15,7 +15,9 @@ namespace quire {
 struct SchedulerSnapshot {
   struct QueuedRequest {
     RequestId id{};
+    std::string tenant;
     RequestStatus status = RequestStatus::kWaiting;
+    int64_t running_priority = 0;
     int64_t num_tokens = 0;
     int64_t num_prompt_tokens = 0;
     int64_t num_computed_tokens = 0;
@@ -23,10 +25,19 @@ struct SchedulerSnapshot {
     int64_t max_tokens = 0;
   };
 
+  struct TenantAccount {
+    std::string tenant;
+    int64_t num_requests = 0;
+    int64_t num_running = 0;
+    int64_t num_reserved_blocks = 0;
+  };
+
   SchedulerConfig config;
   std::vector<RequestId> owned;        // every request, in no order
-  std::vector<QueuedRequest> running;  // oldest first
-  std::vector<QueuedRequest> waiting;  // next first
+  std::vector<QueuedRequest> running;  // by priority with age, then arrival
+  std::vector<QueuedRequest> waiting;
+  std::vector<TenantAccount> tenants;
+  int64_t num_waiting_tokens = 0;
   KvCacheSnapshot cache;
 };
 
@@ -35,6 +46,8 @@ struct SchedulerSnapshot {
 // - at most max_num_seqs run;
 // - num_computed_tokens < num_tokens <= prompt + max_tokens;
 // - running requests own blocks for their computed tokens, waiting ones own none and have computed none;
+// - running requests stand by priority and arrival, so that the first is never preempted;
+// - the tenants' accounts are the sums over their requests, within their limits; so are the waiting tokens;
 // - the cache holds tables of running requests only, and its own invariants hold.
 // A request whose output is complete may stand with its last token until it is removed.
 std::vector<std::string> FindSchedulerViolations(const SchedulerSnapshot& snapshot);

@@ -35,10 +35,11 @@ struct BlockCopy {
 // A step as a value: decided by the scheduler, and re-derived by nobody. Reused from step to step so that a
 // steady step does not allocate.
 struct StepPlan {
-  std::vector<ScheduledRequest> requests;  // decodes first, then prefills in order of arrival
+  std::vector<ScheduledRequest> requests;  // decodes first, then prefills
   std::vector<BlockCopy> block_copies;     // done before anything is computed
   int64_t num_tokens = 0;                  // sum of num_scheduled_tokens
   int64_t num_logits_rows = 0;             // sum of num_logits_rows
+  int64_t num_prefill_tokens = 0;          // of num_tokens, those of prefills
 
   bool empty() const { return requests.empty(); }
   void Clear() {
@@ -46,6 +47,7 @@ struct StepPlan {
     block_copies.clear();
     num_tokens = 0;
     num_logits_rows = 0;
+    num_prefill_tokens = 0;
   }
 };
 

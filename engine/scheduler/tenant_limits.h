@@ -17,4 +17,10 @@ struct TenantLimits {
 // By tenant name; "*" stands for all that are not named, and may be missing.
 using TenantLimitsByName = std::map<std::string, TenantLimits>;
 
+inline TenantLimits LimitsOf(const std::string& tenant, const TenantLimitsByName& limits) {
+  auto found = limits.find(tenant);
+  if (found == limits.end()) found = limits.find("*");
+  return found != limits.end() ? found->second : TenantLimits{};
+}
+
 }  // namespace quire

@@ -30,15 +30,15 @@ std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std
                                            const Clock* clock) {
   EngineDependencies dependencies;
   dependencies.clock = clock;
-  dependencies.kv_cache = std::make_unique<KvCacheManager>(options.num_blocks, kBlockSize);
+  dependencies.kv_cache = std::make_unique<KvCacheManager>(
+      KvCacheConfig{.num_blocks = options.num_blocks, .block_size = kBlockSize}, clock);
   const SchedulerConfig config = {.max_num_batched_tokens = 512,
                                   .max_num_seqs = options.max_num_seqs,
                                   .max_model_len = options.max_model_len,
+                                  .bytes_per_block = kBytesPerBlock,
                                   .max_num_logits_rows = options.max_num_seqs};
   dependencies.scheduler = std::make_unique<Scheduler>(config, dependencies.kv_cache.get(), clock);
   dependencies.model_runner = std::move(runner);
-  dependencies.max_model_len = options.max_model_len;
-  dependencies.bytes_per_block = kBytesPerBlock;
   dependencies.end_of_generation_ids = {ByteTokenizer::kEndOfText};
   return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)));
 }

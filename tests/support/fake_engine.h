@@ -99,11 +99,13 @@ struct FakeEngine {
 inline FakeEngine MakeFakeEngine(const FakeEngineConfig& config, const Clock* clock) {
   EngineDependencies dependencies;
   dependencies.clock = clock;
-  dependencies.kv_cache = std::make_unique<KvCacheManager>(config.num_blocks, config.block_size);
+  dependencies.kv_cache = std::make_unique<KvCacheManager>(
+      KvCacheConfig{.num_blocks = config.num_blocks, .block_size = config.block_size}, clock);
   SchedulerConfig scheduler_config;
   scheduler_config.max_num_batched_tokens = config.max_num_batched_tokens;
   scheduler_config.max_num_seqs = config.max_num_seqs;
   scheduler_config.max_model_len = config.max_model_len;
+  scheduler_config.bytes_per_block = 1000;
   scheduler_config.max_num_logits_rows = config.max_num_seqs;
   dependencies.scheduler = std::make_unique<Scheduler>(scheduler_config, dependencies.kv_cache.get(), clock);
   auto runner = std::make_unique<FakeModelRunner>(FakeModelRunner::Config{
@@ -111,8 +113,6 @@ inline FakeEngine MakeFakeEngine(const FakeEngineConfig& config, const Clock* cl
   FakeEngine made;
   made.runner = runner.get();
   dependencies.model_runner = std::move(runner);
-  dependencies.max_model_len = config.max_model_len;
-  dependencies.bytes_per_block = 1000;
   dependencies.end_of_generation_ids = config.end_of_generation_ids;
   dependencies.seed = 1;
   made.engine = std::make_unique<Engine>(std::move(dependencies));

@@ -28,15 +28,36 @@ TEST_CASE("Blocks are given all or none") {
   CHECK(pool.num_used_blocks() == 4);
 }
 
-TEST_CASE("The least recently freed block is given first") {
+TEST_CASE("Of the blocks to be reused last, the least recently freed is given first") {
   BlockPool pool(4);
   Ids ids;
   REQUIRE(pool.Allocate(4, &ids));
-  for (const BlockId id : {2, 0, 3}) pool.DropReference(id);
+  for (const BlockId id : {2, 0, 3}) CHECK(pool.DropReference(id, Reuse::kLast));
   Ids again;
   REQUIRE(pool.Allocate(2, &again));
   CHECK(again == Ids{2, 0});
   CHECK(pool.FreeBlockIds() == Ids{3});
+}
+
+TEST_CASE("A block to be reused first goes before all others") {
+  BlockPool pool(3);
+  Ids ids;
+  REQUIRE(pool.Allocate(3, &ids));
+  CHECK(pool.DropReference(0, Reuse::kLast));
+  CHECK(pool.DropReference(1, Reuse::kFirst));
+  CHECK(pool.DropReference(2, Reuse::kFirst));
+  CHECK(pool.FreeBlockIds() == Ids{2, 1, 0});
+}
+
+TEST_CASE("A free block can get an owner again") {
+  BlockPool pool(2);
+  Ids ids;
+  REQUIRE(pool.Allocate(2, &ids));
+  CHECK(pool.DropReference(0, Reuse::kLast));
+  CHECK(pool.DropReference(1, Reuse::kLast));
+  pool.AddReference(0);
+  CHECK(pool.ref_count(0) == 1);
+  CHECK(pool.FreeBlockIds() == Ids{1});
 }
 
 TEST_CASE("A shared block is free when its last owner is gone") {
@@ -45,9 +66,9 @@ TEST_CASE("A shared block is free when its last owner is gone") {
   REQUIRE(pool.Allocate(1, &ids));
   pool.AddReference(ids[0]);
   CHECK(pool.ref_count(ids[0]) == 2);
-  pool.DropReference(ids[0]);
+  CHECK_FALSE(pool.DropReference(ids[0], Reuse::kLast));
   CHECK(pool.num_free_blocks() == 1);
-  pool.DropReference(ids[0]);
+  CHECK(pool.DropReference(ids[0], Reuse::kLast));
   CHECK(pool.num_free_blocks() == 2);
   CHECK(pool.ref_count(ids[0]) == 0);
 }
@@ -68,12 +89,14 @@ TEST_CASE("The pool keeps its counts over random operations") {
       REQUIRE(pool.Allocate(num_wanted, &ids) == (num_wanted <= num_free));
       REQUIRE(std::equal(ids.begin(), ids.end(), oldest.begin()));
       for (const BlockId given : ids) ++owners[static_cast<size_t>(given)];
-    } else if (count > 0 && count < 4 && random() % 3 == 0) {
+    } else if (count < 4 && random() % 3 == 0) {
       pool.AddReference(id);
       ++count;
     } else if (count > 0) {
-      pool.DropReference(id);
-      --count;
+      const Reuse reuse = random() % 2 == 0 ? Reuse::kFirst : Reuse::kLast;
+      REQUIRE(pool.DropReference(id, reuse) == (--count == 0));
+      const Ids free = pool.FreeBlockIds();
+      if (count == 0) REQUIRE((reuse == Reuse::kFirst ? free.front() : free.back()) == id);
     }
     Ids free = pool.FreeBlockIds();
     std::sort(free.begin(), free.end());

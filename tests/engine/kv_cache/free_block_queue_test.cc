@@ -33,6 +33,8 @@ TEST_CASE("Blocks leave in the order of their coming") {
   CHECK(queue.size() == 1);
   queue.PushBack(&blocks[2]);
   CHECK(queue.BlockIds() == Ids{1, 2});
+  queue.PushFront(&blocks[0]);
+  CHECK(queue.BlockIds() == Ids{0, 1, 2});
 }
 
 TEST_CASE("A block is removed from the front, the middle and the back") {
@@ -65,6 +67,9 @@ TEST_CASE("The queue does what a list does, over random operations") {
     } else if (found != expected.end()) {
       queue.Remove(block);
       expected.erase(found);
+    } else if (random() % 2 == 0) {
+      queue.PushFront(block);
+      expected.push_front(block->id);
     } else {
       queue.PushBack(block);
       expected.push_back(block->id);

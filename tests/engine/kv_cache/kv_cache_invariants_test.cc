@@ -4,13 +4,15 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "engine/kv_cache/kv_cache_manager.h"
+#include "tests/support/fake_clock.h"
 
 namespace quire {
 namespace {
 
 // Two requests over 6 blocks of 4 tokens: blocks 0, 1 shared, 2 owned by the first, 3 to 5 free.
 KvCacheSnapshot SoundSnapshot() {
-  KvCacheManager manager(6, 4);
+  const testing::FakeClock clock;
+  KvCacheManager manager({.num_blocks = 6, .block_size = 4}, &clock);
   REQUIRE(manager.AllocateSlots(RequestId{1}, 8));
   manager.Fork(RequestId{1}, RequestId{2});
   REQUIRE(manager.AllocateSlots(RequestId{1}, 10));
@@ -76,6 +78,19 @@ TEST_CASE("Each violation is told") {
   SECTION("a block twice in the free queue") {
     snapshot.free_blocks.push_back(3);
     CheckViolation(snapshot, "block 3: times in the free queue with reference count 0: got 2, expected 1");
+  }
+  SECTION("a cached block that is not counted") {
+    snapshot.prefix_ids[5] = 7;
+    CheckViolation(snapshot, "num_cached_blocks: got 0, expected 1");
+  }
+  SECTION("two blocks with one prefix") {
+    snapshot.prefix_ids[0] = 7;
+    snapshot.prefix_ids[1] = 7;
+    CheckViolation(snapshot, "prefix 7 is found in two blocks");
+  }
+  SECTION("a findable block that is not full") {
+    TableOf(snapshot, RequestId{1}).num_indexed_blocks = 3;
+    CheckViolation(snapshot, "request 1: 3 blocks are made findable, of 10 tokens");
   }
   SECTION("all at once") {
     --snapshot.usage.num_free_blocks;

@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
+#include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "engine/kv_cache/kv_cache_invariants.h"
+#include "tests/support/fake_clock.h"
 
 namespace quire {
 namespace {
 
 using Ids = std::vector<BlockId>;
 
+const testing::FakeClock clock;
 constexpr RequestId kFirst{1};
 constexpr RequestId kSecond{2};
 
@@ -26,7 +30,7 @@ void RequireNoViolation(const KvCacheManager& manager) {
 }
 
 TEST_CASE("Blocks for tokens") {
-  const KvCacheManager manager(8, 16);
+  const KvCacheManager manager({.num_blocks = 8, .block_size = 16}, &clock);
   CHECK(manager.BlocksFor(0) == 0);
   CHECK(manager.BlocksFor(1) == 1);
   CHECK(manager.BlocksFor(16) == 1);
@@ -35,7 +39,7 @@ TEST_CASE("Blocks for tokens") {
 }
 
 TEST_CASE("A table grows by a block when its last one is full") {
-  KvCacheManager manager(4, 16);
+  KvCacheManager manager({.num_blocks = 4, .block_size = 16}, &clock);
   REQUIRE(manager.AllocateSlots(kFirst, 1));
   CHECK(TableOf(manager, kFirst) == Ids{0});
   REQUIRE(manager.AllocateSlots(kFirst, 16));
@@ -49,7 +53,7 @@ TEST_CASE("A table grows by a block when its last one is full") {
 }
 
 TEST_CASE("What does not fit changes nothing") {
-  KvCacheManager manager(4, 16);
+  KvCacheManager manager({.num_blocks = 4, .block_size = 16}, &clock);
   REQUIRE(manager.AllocateSlots(kFirst, 33));
   CHECK_FALSE(manager.AllocateSlots(kSecond, 17));
   CHECK(manager.BlockTable(kSecond).empty());
@@ -62,35 +66,40 @@ TEST_CASE("What does not fit changes nothing") {
 }
 
 TEST_CASE("An unknown request has no blocks and frees none") {
-  KvCacheManager manager(4, 16);
+  KvCacheManager manager({.num_blocks = 4, .block_size = 16}, &clock);
   manager.Free(kFirst);
   CHECK(manager.BlockTable(kFirst).empty());
   CHECK(manager.NumTokens(kFirst) == 0);
   RequireNoViolation(manager);
 }
 
-TEST_CASE("Reserving a table takes no block, and growing within it moves nothing") {
-  KvCacheManager manager(4, 16);
-  manager.ReserveTable(kFirst, 64);
-  CHECK(manager.num_free_blocks() == 4);
-  REQUIRE(manager.AllocateSlots(kFirst, 1));
+TEST_CASE("An admitted request's table grows as far as it said without moving") {
+  KvCacheManager manager({.num_blocks = 4, .block_size = 16}, &clock);
+  const std::vector<TokenId> tokens = {7};
+  REQUIRE(manager.Admit({.request = kFirst,
+                         .token_ids = tokens,
+                         .max_num_tokens = 64,
+                         .cache_namespace = std::make_shared<const std::string>(),
+                         .max_cached_tokens = 0,
+                         .num_headroom_blocks = 3}) == 0);
+  CHECK(manager.num_available_blocks() == 3);
   const BlockId* const begin = manager.BlockTable(kFirst).data();
   REQUIRE(manager.AllocateSlots(kFirst, 64));
   CHECK(manager.BlockTable(kFirst).data() == begin);
   RequireNoViolation(manager);
 }
 
-TEST_CASE("Freed blocks are used again tail first") {
-  KvCacheManager manager(3, 16);
-  REQUIRE(manager.AllocateSlots(kFirst, 48));
+TEST_CASE("Freed blocks that nobody can find are used again before those never used") {
+  KvCacheManager manager({.num_blocks = 4, .block_size = 16}, &clock);
+  REQUIRE(manager.AllocateSlots(kFirst, 32));
   manager.Free(kFirst);
-  REQUIRE(manager.AllocateSlots(kSecond, 17));
-  CHECK(TableOf(manager, kSecond) == Ids{2, 1});
+  REQUIRE(manager.AllocateSlots(kSecond, 48));
+  CHECK(TableOf(manager, kSecond) == Ids{0, 1, 2});
   RequireNoViolation(manager);
 }
 
 TEST_CASE("Truncating keeps the blocks of the first tokens") {
-  KvCacheManager manager(4, 16);
+  KvCacheManager manager({.num_blocks = 4, .block_size = 16}, &clock);
   REQUIRE(manager.AllocateSlots(kFirst, 64));
   manager.Truncate(kFirst, 100);
   CHECK(manager.NumTokens(kFirst) == 64);
@@ -98,14 +107,14 @@ TEST_CASE("Truncating keeps the blocks of the first tokens") {
   CHECK(TableOf(manager, kFirst) == Ids{0, 1, 2});
   manager.Truncate(kFirst, 32);
   CHECK(TableOf(manager, kFirst) == Ids{0, 1});
-  CHECK(manager.num_free_blocks() == 2);
+  CHECK(manager.num_available_blocks() == 2);
   manager.Truncate(kFirst, 0);
-  CHECK(manager.num_free_blocks() == 4);
+  CHECK(manager.num_available_blocks() == 4);
   RequireNoViolation(manager);
 }
 
 TEST_CASE("A fork shares blocks, counted once") {
-  KvCacheManager manager(4, 16);
+  KvCacheManager manager({.num_blocks = 4, .block_size = 16}, &clock);
   REQUIRE(manager.AllocateSlots(kFirst, 20));
   manager.Fork(kFirst, kSecond);
   CHECK(TableOf(manager, kSecond) == TableOf(manager, kFirst));
@@ -131,7 +140,7 @@ TEST_CASE("A fork shares blocks, counted once") {
 TEST_CASE("The manager keeps its invariants over random operations") {
   constexpr int64_t kNumBlocks = 20;
   constexpr int64_t kBlockSize = 4;
-  KvCacheManager manager(kNumBlocks, kBlockSize);
+  KvCacheManager manager({.num_blocks = kNumBlocks, .block_size = kBlockSize}, &clock);
   std::map<RequestId, int64_t> expected_tokens;
   std::mt19937 random(3);
   for (int i = 0; i < 30000; ++i) {
@@ -160,7 +169,7 @@ TEST_CASE("The manager keeps its invariants over random operations") {
       default: {
         const int64_t num_before = known ? expected_tokens[request] : 0;
         const int64_t num_missing = manager.BlocksFor(std::max(num_before, num_tokens)) - manager.BlocksFor(num_before);
-        const bool fits = num_missing <= manager.num_free_blocks();
+        const bool fits = num_missing <= manager.num_available_blocks();
         REQUIRE(manager.AllocateSlots(request, num_tokens) == fits);
         if (fits) expected_tokens[request] = std::max(num_before, num_tokens);
       }

@@ -9,8 +9,10 @@
 namespace quire {
 namespace {
 
-constexpr EngineLimits kLimits = {
-    .vocab_size = 100, .max_model_len = 64, .num_blocks = 16, .block_size = 4, .bytes_per_block = 1000};
+const EngineLimits kLimits = {
+    .vocab_size = 100,
+    .fit = {.max_model_len = 64, .num_blocks = 16, .block_size = 4, .bytes_per_block = 1000},
+    .tenants = {{"small", {.weight = 1, .max_running_requests = {}, .max_kv_blocks = 4}}}};
 
 GenerationRequest WithPrompt(int64_t num_tokens) {
   GenerationRequest request;
@@ -63,7 +65,7 @@ TEST_CASE("prompt and output must fit in the model's length") {
 
 TEST_CASE("prompt and output must fit in the pool, the last output token takes no slot") {
   EngineLimits small = kLimits;
-  small.num_blocks = 4;  // 16 slots
+  small.fit.num_blocks = 4;  // 16 slots
   CHECK(ValidateRequest(WithPrompt(16), small).ok());
   CHECK(FieldOf(ValidateRequest(WithPrompt(17), small)) == "prompt");
   GenerationRequest request = WithPrompt(10);
@@ -73,10 +75,19 @@ TEST_CASE("prompt and output must fit in the pool, the last output token takes n
   CHECK(FieldOf(ValidateRequest(request, small)) == "sampling.max_tokens");
 }
 
+TEST_CASE("a tenant's own limit of blocks counts where it is the smaller one") {
+  GenerationRequest request = WithPrompt(17);
+  CHECK(ValidateRequest(request, kLimits).ok());
+  request.tenant = "small";
+  CHECK(FieldOf(ValidateRequest(request, kLimits)) == "prompt");
+  request.prompt_token_ids.resize(10);
+  CHECK(ResolveMaxTokens(request, kLimits) == 7);
+}
+
 TEST_CASE("without max_tokens a request may make what fits") {
   CHECK(ResolveMaxTokens(WithPrompt(10), kLimits) == 54);
   EngineLimits small = kLimits;
-  small.num_blocks = 4;
+  small.fit.num_blocks = 4;
   CHECK(ResolveMaxTokens(WithPrompt(10), small) == 7);
   GenerationRequest request = WithPrompt(10);
   request.sampling.max_tokens = 3;

@@ -21,7 +21,8 @@ SchedulerConfig Config(int64_t max_model_len) {
 
 // The cache's own answer, token by token: the last token of output is never stored.
 bool CompletesAlone(int64_t num_blocks, int64_t block_size, int64_t num_prompt_tokens, int64_t max_tokens) {
-  KvCacheManager cache(num_blocks, block_size);
+  const testing::FakeClock clock;
+  KvCacheManager cache({.num_blocks = num_blocks, .block_size = block_size}, &clock);
   for (int64_t num_stored = num_prompt_tokens; num_stored < num_prompt_tokens + max_tokens; ++num_stored) {
     if (!cache.AllocateSlots(RequestId{1}, num_stored)) return false;
   }
@@ -74,22 +75,23 @@ TEST_CASE("A refusal holds the needed and the available sizes") {
   SECTION("too many tokens for the model") {
     const absl::Status status = add(40, 61);
     CHECK(status.code() == absl::StatusCode::kInvalidArgument);
-    CHECK(FieldOf(status) == "max_tokens");
-    CHECK_THAT(std::string(status.message()),
-               ContainsSubstring("40 tokens of prompt and 61 of output, in 7 blocks, are needed; 100 tokens and 4 "
-                                 "blocks are available"));
+    CHECK(FieldOf(status) == "sampling.max_tokens");
+    CHECK_THAT(
+        std::string(status.message()),
+        ContainsSubstring("40 prompt tokens and 61 output tokens, 100 tokens in 7 KV blocks, are needed; available "
+                          "are 100 tokens (max_model_len) and 4 KV blocks; at most 25 output tokens would fit"));
   }
   SECTION("too many blocks for the pool") {
     const absl::Status status = add(40, 26);
-    CHECK(FieldOf(status) == "max_tokens");
-    CHECK_THAT(std::string(status.message()), ContainsSubstring("in 5 blocks, are needed"));
+    CHECK(FieldOf(status) == "sampling.max_tokens");
+    CHECK_THAT(std::string(status.message()), ContainsSubstring("65 tokens in 5 KV blocks, are needed"));
     CHECK(add(40, 25).ok());
   }
   SECTION("a prompt as long as the model's limit leaves no output") {
     const absl::Status status = add(100, 1);
     CHECK(FieldOf(status) == "prompt");
     CHECK_THAT(std::string(status.message()),
-               ContainsSubstring("100 tokens and 1 of output, in 7 blocks, are needed; 100 tokens and 4 blocks"));
+               ContainsSubstring("the prompt's 100 tokens in 7 KV blocks and 1 output token are needed"));
   }
   SECTION("a prompt alone too long for the pool") {
     CHECK(FieldOf(add(65, 1)) == "prompt");
@@ -97,12 +99,12 @@ TEST_CASE("A refusal holds the needed and the available sizes") {
   }
   SECTION("the greatest number there is") {
     const absl::Status status = add(40, std::numeric_limits<int64_t>::max());
-    CHECK(FieldOf(status) == "max_tokens");
-    CHECK_THAT(std::string(status.message()), ContainsSubstring("9223372036854775807 of output"));
+    CHECK(FieldOf(status) == "sampling.max_tokens");
+    CHECK_THAT(std::string(status.message()), ContainsSubstring("9223372036854775807 output tokens are needed"));
   }
   SECTION("nothing to do") {
     CHECK(FieldOf(add(0, 4)) == "prompt");
-    CHECK(FieldOf(add(4, 0)) == "max_tokens");
+    CHECK(FieldOf(add(4, 0)) == "sampling.max_tokens");
   }
   fixture.RequireNoViolation();
 }

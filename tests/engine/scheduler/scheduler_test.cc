@@ -121,7 +121,7 @@ TEST_CASE("Out of blocks preempts the newest to the front of waiting, and it is 
   const RequestId newest = fixture.Add({.num_prompt_tokens = 6, .max_tokens = 8});
   const RequestId last = fixture.Add({.num_prompt_tokens = 1, .max_tokens = 1});
   fixture.Step();
-  REQUIRE(fixture.cache.num_free_blocks() == 0);
+  REQUIRE(fixture.cache.num_available_blocks() == 0);
 
   fixture.Plan();
   CHECK(fixture.PlannedTokens() == Planned{{oldest, 1}, {middle, 1}});
@@ -237,9 +237,9 @@ TEST_CASE("Removing a request in any state frees its blocks") {
 }
 
 TEST_CASE("A scheduler's end gives all blocks back") {
-  KvCacheManager cache(4, kBlockSize);
+  const testing::FakeClock clock;
+  KvCacheManager cache({.num_blocks = 4, .block_size = kBlockSize}, &clock);
   {
-    const testing::FakeClock clock;
     Scheduler scheduler(Config(16, 4), &cache, &clock);
     REQUIRE(scheduler.AddRequest(MakeRequest(1, {.num_prompt_tokens = 9, .max_tokens = 2})).ok());
     StepPlan plan;
@@ -254,9 +254,7 @@ TEST_CASE("Deadlines at or before now are collected, in every state") {
   SchedulerFixture fixture(Config(16, 1), 8, kBlockSize);
   const TimePoint start = fixture.clock.Now();
   const auto add = [&](std::optional<TimePoint> deadline) {
-    const RequestId id = fixture.Add({.num_prompt_tokens = 3, .max_tokens = 5});
-    fixture.scheduler.Find(id)->deadline = deadline;
-    return id;
+    return fixture.Add({.num_prompt_tokens = 3, .max_tokens = 5, .deadline = deadline});
   };
   const RequestId running = add(start + seconds(2));
   const RequestId waiting = add(start + seconds(1));
