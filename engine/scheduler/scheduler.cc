@@ -123,7 +123,16 @@ void Scheduler::SchedulePrefills(bool may_admit, TokenBudget* budget, StepPlan* 
     const int64_t num_tokens = TakeTokens(demand, budget);
     plan->num_prefill_tokens += num_tokens;
     AppendToPlan(*request, demand, num_tokens, plan);
+    ChargePrompt(*request, num_tokens);
   }
+}
+
+void Scheduler::ChargePrompt(const Request& request, int64_t num_tokens) {
+  // What a preemption makes the server compute again is not the tenant's to pay.
+  const int64_t first = std::max(request.num_computed_tokens, request.peak_computed_tokens);
+  const int64_t end = std::min(request.num_computed_tokens + num_tokens, request.num_prompt_tokens);
+  const double cost = static_cast<double>(std::max<int64_t>(0, end - first)) * TenantLedger::kPromptTokenCost;
+  tenants_.Serve(request.tenant, cost);
 }
 
 bool Scheduler::EnsureSlots(const Request& request) {
@@ -173,9 +182,9 @@ Precedence Scheduler::PrecedenceOf(const Request& request) const {
 }
 
 bool Scheduler::Admit(Request* request) {
-  const int64_t num_tokens = request->num_tokens();
   // Rows that still owe a log-probability must be computed, whatever the cache holds.
-  const int64_t num_readable = request->awaits_prompt_logprobs() ? request->num_prompt_logprobs_sent : num_tokens;
+  const int64_t num_readable =
+      request->awaits_prompt_logprobs() ? request->num_prompt_logprobs_sent : request->num_tokens();
   const std::optional<int64_t> num_cached =
       cache_->Admit({.request = request->id,
                      .token_ids = request->token_ids,
@@ -204,10 +213,6 @@ bool Scheduler::Admit(Request* request) {
   running_.insert(std::ranges::upper_bound(running_, request, after), request);
   tenants_.Start(request->tenant,
                  BlocksForRequest(request->num_prompt_tokens, request->max_tokens, cache_->block_size()));
-  // What a preemption makes the server compute again is not the tenant's to pay.
-  if (request->num_preemptions == 0) {
-    tenants_.Serve(request->tenant, static_cast<double>(num_tokens - *num_cached) * TenantLedger::kPromptTokenCost);
-  }
   return true;
 }
 

@@ -91,6 +91,9 @@ class Scheduler {
   bool ScheduleDecodes(TokenBudget* budget, StepPlan* plan);
   void SchedulePrefills(bool may_admit, TokenBudget* budget, StepPlan* plan);
 
+  // Counts prompt tokens as served when they are planned, so that the same step's next choice knows.
+  void ChargePrompt(const Request& request, int64_t num_tokens);
+
   // Slots for all tokens of a running request, at the cost of those after it. False if it is the last itself: it then
   // keeps what it has, and its place, until blocks are free or one before it takes them.
   [[nodiscard]] bool EnsureSlots(const Request& request);

@@ -1,0 +1,152 @@
+// What tenants and priorities mean for who is served, over whole runs of the scheduler.
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tests/engine/scheduler/scheduler_fixture.h"
+
+namespace quire {
+namespace {
+
+using std::chrono::seconds;
+using testing::RequestOptions;
+using testing::SchedulerFixture;
+
+SchedulerConfig Config(TenantLimitsByName tenants = {}) {
+  return {.max_num_batched_tokens = 64,
+          .max_num_seqs = 4,
+          .max_model_len = 256,
+          .priority_aging_seconds = 10,
+          .tenants = std::move(tenants),
+          .max_num_logits_rows = 4};
+}
+
+TenantLimits Weight(double weight) { return {.weight = weight, .max_running_requests = {}, .max_kv_blocks = {}}; }
+
+// Output tokens of each tenant after `num_steps`, with all of them always waiting.
+std::map<std::string, int64_t> ServedTokens(SchedulerFixture* fixture, int num_steps) {
+  std::map<std::string, int64_t> served;
+  for (int i = 0; i < num_steps; ++i) {
+    for (const ScheduledRequest& scheduled : fixture->Plan().requests) {
+      if (scheduled.samples_token) ++served[fixture->scheduler.Find(scheduled.request_id)->tenant];
+    }
+    fixture->CommitStep();
+  }
+  return served;
+}
+
+TEST_CASE("A flood does not take another tenant's share") {
+  SchedulerFixture fixture(Config(), 256, 16);
+  for (int i = 0; i < 400; ++i) fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "flood"});
+  for (int i = 0; i < 100; ++i) fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "small"});
+  auto served = ServedTokens(&fixture, 200);
+  CHECK(served["small"] * 10 >= served["flood"] * 9);
+  CHECK(served["flood"] * 10 >= served["small"] * 9);
+}
+
+TEST_CASE("A newcomer is next, however long the other's queue is") {
+  SchedulerFixture fixture(Config(), 256, 16);
+  for (int i = 0; i < 100; ++i) fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "flood"});
+  for (int i = 0; i < 20; ++i) fixture.Step();
+  const RequestId small = fixture.Add({.num_prompt_tokens = 16, .max_tokens = 1, .tenant = "small"});
+  int num_steps = 0;
+  while (!fixture.finished.contains(small)) {
+    fixture.Step();
+    ++num_steps;
+  }
+  CHECK(num_steps <= 11);  // until the next of four running requests ends
+}
+
+TEST_CASE("Shares follow weights") {
+  SchedulerFixture fixture(Config({{"double", Weight(2)}}), 256, 16);
+  for (int i = 0; i < 300; ++i) {
+    fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "double"});
+    fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "single"});
+  }
+  auto served = ServedTokens(&fixture, 300);
+  CHECK(served["double"] * 10 >= served["single"] * 18);
+  CHECK(served["double"] * 10 <= served["single"] * 22);
+}
+
+TEST_CASE("A tenant's limits hold at every step, and others go on") {
+  SchedulerFixture fixture(Config({{"capped", {.weight = 1, .max_running_requests = 1, .max_kv_blocks = {}}},
+                                   {"little", {.weight = 1, .max_running_requests = {}, .max_kv_blocks = 4}}}),
+                           256, 16);
+  for (int i = 0; i < 20; ++i) {
+    fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "capped"});  // 2 blocks at its end
+    fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "little"});
+    fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "free"});
+  }
+  bool was_full = false;
+  while (fixture.scheduler.HasWork()) {
+    fixture.Step();
+    std::map<std::string, int> running;
+    for (const Request* request : fixture.scheduler.Requests()) {
+      if (request->status == RequestStatus::kRunning) ++running[request->tenant];
+    }
+    REQUIRE(running["capped"] <= 1);
+    REQUIRE(running["little"] <= 2);
+    was_full = was_full || running["capped"] + running["little"] + running["free"] == 4;
+  }
+  CHECK(was_full);
+  CHECK(fixture.finished.size() == 60);
+}
+
+TEST_CASE("Urgent requests run first, and age keeps the others from waiting for ever") {
+  SchedulerFixture fixture(Config(), 256, 16);
+  const RequestId patient = fixture.Add({.num_prompt_tokens = 16, .max_tokens = 4, .priority = 3});
+  int num_steps = 0;
+  while (!fixture.finished.contains(patient)) {
+    // More urgent work than can be served, all the time.
+    while (fixture.scheduler.num_waiting() < 10) fixture.Add({.num_prompt_tokens = 16, .max_tokens = 4});
+    fixture.Step();
+    fixture.clock.Advance(seconds(1));
+    ++num_steps;
+  }
+  CHECK(num_steps > 30);
+  CHECK(num_steps < 60);
+}
+
+TEST_CASE("Out of blocks the least urgent gives way, though it came first") {
+  SchedulerFixture fixture(Config(), 6, 16);
+  const RequestId first = fixture.Add({.num_prompt_tokens = 30, .max_tokens = 40, .priority = 1});
+  fixture.Step();
+  const RequestId urgent = fixture.Add({.num_prompt_tokens = 30, .max_tokens = 40});
+  fixture.StepUntil([&] { return fixture.scheduler.num_preemptions() > 0; });
+  CHECK(fixture.scheduler.Find(first)->status == RequestStatus::kPreempted);
+  CHECK(fixture.scheduler.Find(urgent)->num_preemptions == 0);
+  fixture.RunToEnd();
+  CHECK(fixture.finished.size() == 2);
+}
+
+TEST_CASE("A long prompt of one tenant does not hold up another's short one") {
+  SchedulerConfig config = Config();
+  config.max_num_batched_tokens = 16;
+  SchedulerFixture fixture(config, 256, 16);
+  fixture.Add({.num_prompt_tokens = 200, .max_tokens = 1, .tenant = "long"});
+  fixture.Step();
+  const RequestId brief = fixture.Add({.num_prompt_tokens = 10, .max_tokens = 1, .tenant = "brief"});
+  // They take turns: both had been served alike when it came.
+  fixture.Step();
+  fixture.Step();
+  CHECK(fixture.finished.contains(brief));
+}
+
+TEST_CASE("Steps beside decodes are as long as measured steps allow") {
+  SchedulerConfig config = Config();
+  config.target_step_seconds = 0.1;
+  SchedulerFixture fixture(config, 256, 16);
+  fixture.Add({.num_prompt_tokens = 4, .max_tokens = 100});
+  fixture.Step();
+  fixture.Add({.num_prompt_tokens = 200, .max_tokens = 1});
+  CHECK(fixture.Plan().num_prefill_tokens == 63);  // a decode beside them
+  fixture.scheduler.ObserveStep(fixture.plan, 0.2);
+  fixture.CommitStep();
+  CHECK(fixture.Plan().num_prefill_tokens == 32);
+  CHECK(fixture.plan.num_tokens == 33);
+}
+
+}  // namespace
+}  // namespace quire

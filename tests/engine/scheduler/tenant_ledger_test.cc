@@ -1,0 +1,70 @@
+#include "engine/scheduler/tenant_ledger.h"
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace quire {
+namespace {
+
+TEST_CASE("Served tokens count by the tenant's weight") {
+  TenantLedger ledger({{"heavy", {.weight = 4, .max_running_requests = {}, .max_kv_blocks = {}}}});
+  ledger.Arrive("heavy");
+  ledger.Arrive("other");
+  ledger.Serve("heavy", 100);
+  ledger.Serve("other", 100);
+  CHECK(ledger.virtual_tokens("heavy") == 25);
+  CHECK(ledger.virtual_tokens("other") == 100);
+}
+
+TEST_CASE("Idleness saves up no share") {
+  TenantLedger ledger({});
+  ledger.Arrive("busy");
+  ledger.Serve("busy", 1000);
+  ledger.Arrive("late");
+  CHECK(ledger.virtual_tokens("late") == 1000);
+  // One that has had more than the least keeps its debt while it is away.
+  ledger.Serve("busy", 500);
+  ledger.Arrive("third");
+  CHECK(ledger.virtual_tokens("third") == 1000);
+  ledger.Leave("busy");
+  ledger.Arrive("busy");
+  CHECK(ledger.virtual_tokens("busy") == 1500);
+}
+
+TEST_CASE("Who is away and owes nothing is forgotten; with nobody there all is") {
+  TenantLedger ledger({});
+  ledger.Arrive("a");
+  ledger.Arrive("b");
+  ledger.Serve("b", 10);
+  ledger.Leave("a");
+  CHECK(ledger.accounts().size() == 2);
+  ledger.Arrive("c");  // lifted to b's counter, above a's
+  CHECK(ledger.accounts().size() == 2);
+  CHECK_FALSE(ledger.accounts().contains("a"));
+  ledger.Leave("b");
+  ledger.Leave("c");
+  CHECK(ledger.accounts().empty());
+  ledger.Arrive("b");
+  CHECK(ledger.virtual_tokens("b") == 0);
+}
+
+TEST_CASE("Limits of running requests and of blocks hold one by one, and for all that are not named") {
+  TenantLedger ledger({{"few", {.weight = 1, .max_running_requests = 2, .max_kv_blocks = {}}},
+                       {"*", {.weight = 1, .max_running_requests = {}, .max_kv_blocks = 10}}});
+  for (int i = 0; i < 3; ++i) {
+    ledger.Arrive("few");
+    ledger.Arrive("other");
+  }
+  ledger.Start("few", 100);
+  CHECK(ledger.MayStart("few", 100));
+  ledger.Start("few", 100);
+  CHECK_FALSE(ledger.MayStart("few", 1));
+  ledger.Stop("few", 100);
+  CHECK(ledger.MayStart("few", 1));
+
+  ledger.Start("other", 6);
+  CHECK(ledger.MayStart("other", 4));
+  CHECK_FALSE(ledger.MayStart("other", 5));
+}
+
+}  // namespace
+}  // namespace quire

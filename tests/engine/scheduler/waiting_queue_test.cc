@@ -1,0 +1,106 @@
+#include "engine/scheduler/waiting_queue.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_clock.h"
+
+namespace quire {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr double kAgingSeconds = 10;
+
+class Queue {
+ public:
+  Request* Push(uint64_t id, const std::string& tenant, int32_t priority = 0) {
+    auto request = std::make_unique<Request>();
+    request->id = RequestId{id};
+    request->tenant = tenant;
+    request->priority = priority;
+    request->arrival_time = clock.Now();
+    request->token_ids = {1, 2, 3};
+    ledger.Arrive(tenant);
+    queue.Push(request.get());
+    requests_.push_back(std::move(request));
+    return requests_.back().get();
+  }
+
+  uint64_t Next(const std::function<bool(const Request&)>& may_start = [](const Request&) { return true; }) {
+    const Request* next = queue.Next(clock.Now(), kAgingSeconds, ledger, may_start);
+    return next != nullptr ? static_cast<uint64_t>(next->id) : 0;
+  }
+
+  testing::FakeClock clock;
+  TenantLedger ledger{{}};
+  WaitingQueue queue;
+
+ private:
+  std::vector<std::unique_ptr<Request>> requests_;
+};
+
+TEST_CASE("One tenant's requests leave in order of arrival, and one that comes back stands where it stood") {
+  Queue f;
+  CHECK(f.Next() == 0);
+  Request* first = f.Push(1, "a");
+  f.Push(2, "a");
+  CHECK(f.Next() == 1);
+  f.queue.Remove(first);
+  CHECK(f.Next() == 2);
+  CHECK(f.queue.size() == 1);
+  CHECK(f.queue.num_tokens() == 3);
+  first->token_ids.push_back(4);
+  f.queue.Push(first);
+  CHECK(f.Next() == 1);
+  CHECK(f.queue.num_tokens() == 7);
+}
+
+TEST_CASE("A lower priority value goes first") {
+  Queue f;
+  f.Push(1, "a", 5);
+  f.Push(2, "a", -1);
+  f.Push(3, "b", 0);
+  CHECK(f.Next() == 2);
+}
+
+TEST_CASE("Among equal priorities the tenant that was served least goes first") {
+  Queue f;
+  f.Push(1, "a");
+  f.Push(2, "b");
+  f.ledger.Serve("a", 10);
+  CHECK(f.Next() == 2);
+  f.ledger.Serve("b", 20);
+  CHECK(f.Next() == 1);
+}
+
+TEST_CASE("Waiting makes up for priority") {
+  Queue f;
+  f.Push(1, "a", 2);
+  f.clock.Advance(seconds(19));
+  Request* urgent = f.Push(2, "b", 0);
+  f.ledger.Serve("a", 1000);
+  CHECK(f.Next() == 2);
+  // Two levels of age: equal now, but the tenant was served more.
+  f.clock.Advance(seconds(1));
+  CHECK(f.Next() == 2);
+  // A newcomer is as young as the other was, and a third level makes the difference.
+  f.queue.Remove(urgent);
+  f.clock.Advance(seconds(10));
+  f.Push(3, "c", 0);
+  CHECK(f.Next() == 1);
+}
+
+TEST_CASE("Who may not start holds up nobody else") {
+  Queue f;
+  f.Push(1, "a");
+  f.Push(2, "b");
+  CHECK(f.Next([](const Request& request) { return request.tenant != "a"; }) == 2);
+  CHECK(f.Next([](const Request&) { return false; }) == 0);
+}
+
+}  // namespace
+}  // namespace quire
