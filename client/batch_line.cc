@@ -1,6 +1,7 @@
 #include "client/batch_line.h"
 
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace quire {
@@ -31,32 +32,51 @@ bool ReadInteger(const Json& value, Integer& result) {
   return fits;
 }
 
-// Applies one value to the parameters; false if the value is of another kind.
-using Setter = bool (*)(const Json&, v1::SamplingParams&);
+// Applies one value to the request; false if the value is of another kind.
+using Setter = bool (*)(const Json&, v1::GenerateRequest&);
+using P = v1::SamplingParams;
+using R = v1::GenerateRequest;
 
-template <void (v1::SamplingParams::*kSet)(float)>
-bool SetFloat(const Json& value, v1::SamplingParams& sampling) {
+// Where a setter's field is: in the request itself or in its sampling parameters.
+template <typename Message>
+Message& Part(v1::GenerateRequest& request) {
+  if constexpr (std::is_same_v<Message, P>) {
+    return *request.mutable_sampling();
+  } else {
+    return request;
+  }
+}
+
+template <typename Message, typename Number, void (Message::*kSet)(Number)>
+bool SetNumber(const Json& value, v1::GenerateRequest& request) {
   if (!value.is_number()) return false;
-  (sampling.*kSet)(value.get<float>());
+  (Part<Message>(request).*kSet)(value.get<Number>());
   return true;
 }
 
-template <typename Integer, void (v1::SamplingParams::*kSet)(Integer)>
-bool SetInteger(const Json& value, v1::SamplingParams& sampling) {
+template <typename Message, typename Integer, void (Message::*kSet)(Integer)>
+bool SetInteger(const Json& value, v1::GenerateRequest& request) {
   Integer integer = 0;
   if (!ReadInteger(value, integer)) return false;
-  (sampling.*kSet)(integer);
+  (Part<Message>(request).*kSet)(integer);
   return true;
 }
 
-template <void (v1::SamplingParams::*kSet)(bool)>
-bool SetBool(const Json& value, v1::SamplingParams& sampling) {
+template <typename Message, void (Message::*kSet)(bool)>
+bool SetBool(const Json& value, v1::GenerateRequest& request) {
   if (!value.is_boolean()) return false;
-  (sampling.*kSet)(value.get<bool>());
+  (Part<Message>(request).*kSet)(value.get<bool>());
   return true;
 }
 
-bool SetStopStrings(const Json& value, v1::SamplingParams& sampling) {
+bool SetCacheSalt(const Json& value, v1::GenerateRequest& request) {
+  if (!value.is_string()) return false;
+  request.set_cache_salt(value.get<std::string>());
+  return true;
+}
+
+bool SetStopStrings(const Json& value, v1::GenerateRequest& request) {
+  P& sampling = *request.mutable_sampling();
   sampling.clear_stop_strings();
   for (const Json& stop : value.is_array() ? value : Json::array({value})) {
     if (!stop.is_string()) return false;
@@ -65,7 +85,8 @@ bool SetStopStrings(const Json& value, v1::SamplingParams& sampling) {
   return true;
 }
 
-bool SetStopTokenIds(const Json& value, v1::SamplingParams& sampling) {
+bool SetStopTokenIds(const Json& value, v1::GenerateRequest& request) {
+  P& sampling = *request.mutable_sampling();
   sampling.clear_stop_token_ids();
   for (const Json& id : value.is_array() ? value : Json::array({value})) {
     int32_t token_id = 0;
@@ -75,37 +96,40 @@ bool SetStopTokenIds(const Json& value, v1::SamplingParams& sampling) {
   return true;
 }
 
-struct SamplingKey {
+struct OverrideKey {
   std::string_view name;
   std::string_view accepted;
   Setter set;
 };
 
-using P = v1::SamplingParams;
-constexpr SamplingKey kSamplingKeys[] = {
-    {"temperature", "a number", SetFloat<&P::set_temperature>},
-    {"top_k", "an integer", SetInteger<int32_t, &P::set_top_k>},
-    {"top_p", "a number", SetFloat<&P::set_top_p>},
-    {"min_p", "a number", SetFloat<&P::set_min_p>},
-    {"repetition_penalty", "a number", SetFloat<&P::set_repetition_penalty>},
-    {"seed", "an integer in [0, 2^64)", SetInteger<uint64_t, &P::set_seed>},
-    {"max_tokens", "an integer", SetInteger<int64_t, &P::set_max_tokens>},
+constexpr OverrideKey kOverrideKeys[] = {
+    {"temperature", "a number", SetNumber<P, float, &P::set_temperature>},
+    {"top_k", "an integer", SetInteger<P, int32_t, &P::set_top_k>},
+    {"top_p", "a number", SetNumber<P, float, &P::set_top_p>},
+    {"min_p", "a number", SetNumber<P, float, &P::set_min_p>},
+    {"repetition_penalty", "a number", SetNumber<P, float, &P::set_repetition_penalty>},
+    {"seed", "an integer in [0, 2^64)", SetInteger<P, uint64_t, &P::set_seed>},
+    {"max_tokens", "an integer", SetInteger<P, int64_t, &P::set_max_tokens>},
     {"stop", "a string or a list of strings", SetStopStrings},
     {"stop_token_ids", "a list of token ids", SetStopTokenIds},
-    {"ignore_eos", "true or false", SetBool<&P::set_ignore_eos>},
-    {"logprobs", "an integer", SetInteger<int32_t, &P::set_logprobs>},
-    {"prompt_logprobs", "an integer", SetInteger<int32_t, &P::set_prompt_logprobs>},
-    {"include_special_tokens", "true or false", SetBool<&P::set_include_special_tokens>},
+    {"ignore_eos", "true or false", SetBool<P, &P::set_ignore_eos>},
+    {"logprobs", "an integer", SetInteger<P, int32_t, &P::set_logprobs>},
+    {"prompt_logprobs", "an integer", SetInteger<P, int32_t, &P::set_prompt_logprobs>},
+    {"include_special_tokens", "true or false", SetBool<P, &P::set_include_special_tokens>},
+    {"timeout_seconds", "a number", SetNumber<R, double, &R::set_timeout_seconds>},
+    {"priority", "an integer", SetInteger<R, int32_t, &R::set_priority>},
+    {"cache_salt", "a string", SetCacheSalt},
+    {"skip_reading_prefix_cache", "true or false", SetBool<R, &R::set_skip_reading_prefix_cache>},
 };
 
-grpc::Status SetSampling(const std::string& key, const Json& value, v1::SamplingParams& sampling) {
-  for (const SamplingKey& known : kSamplingKeys) {
+grpc::Status SetOverride(const std::string& key, const Json& value, v1::GenerateRequest& request) {
+  for (const OverrideKey& known : kOverrideKeys) {
     if (known.name == key) {
-      return known.set(value, sampling) ? grpc::Status::OK : Invalid(key, value, known.accepted);
+      return known.set(value, request) ? grpc::Status::OK : Invalid(key, value, known.accepted);
     }
   }
   std::string accepted = "one of the keys id, prompt, messages";
-  for (const SamplingKey& known : kSamplingKeys) {
+  for (const OverrideKey& known : kOverrideKeys) {
     accepted += ", ";
     accepted += known.name;
   }
@@ -179,7 +203,7 @@ grpc::Status ParseBatchRequest(const BatchLine& line, const RequestFlags& flags,
     if (key == "id" || key == "prompt" || key == "messages") {
       continue;
     }
-    if (grpc::Status status = SetSampling(key, value, *request.mutable_sampling()); !status.ok()) {
+    if (grpc::Status status = SetOverride(key, value, request); !status.ok()) {
       return status;
     }
   }

@@ -10,7 +10,7 @@
 
 namespace quire {
 
-// One line of a batch's input: {"id"?, "prompt" or "messages", sampling overrides...}.
+// One line of a batch's input: {"id"?, "prompt" or "messages", overrides...}.
 struct BatchLine {
   int64_t number = 0;  // from 1
   std::string text;

@@ -24,6 +24,10 @@ RequestFlags::RequestFlags(CLI::App& app, bool for_chat) {
       ->allow_extra_args(false);
   app.add_flag("--ignore-eos", ignore_eos_, "Go on past the model's own end");
   app.add_flag("--special", special_tokens_, "Show special tokens in the text");
+  app.add_option("--priority", priority_, "Lower runs first, in [-100, 100]; default 0")->type_name("N");
+  app.add_option("--cache-salt", cache_salt_, "Share cached prefixes only with requests of the same salt")
+      ->type_name("TEXT");
+  app.add_flag("--skip-prefix-cache", skip_prefix_cache_, "Compute the whole prompt, whatever is cached");
   if (!for_chat) {
     app.add_option("--logprobs", logprobs_, "Log-probabilities of output tokens, with N alternatives, in [0, 20]")
         ->type_name("N");
@@ -35,6 +39,9 @@ RequestFlags::RequestFlags(CLI::App& app, bool for_chat) {
 v1::GenerateRequest RequestFlags::BaseRequest() const {
   v1::GenerateRequest request;
   request.set_model(model_);
+  request.set_priority(priority_);
+  request.set_cache_salt(cache_salt_);
+  request.set_skip_reading_prefix_cache(skip_prefix_cache_);
   v1::SamplingParams& sampling = *request.mutable_sampling();
   if (temperature_) sampling.set_temperature(*temperature_);
   if (top_k_) sampling.set_top_k(*top_k_);

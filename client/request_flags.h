@@ -10,7 +10,7 @@
 
 namespace quire {
 
-// The flags that shape a generation request: sampling, model, chat. Ranges are the server's to check: its
+// The flags that shape a generation request: sampling, model, chat, scheduling. Ranges are the server's to check: its
 // answer names the field, the value and what it accepts. Declared on an App, and must outlive its parsing.
 class RequestFlags {
  public:
@@ -19,7 +19,7 @@ class RequestFlags {
   RequestFlags(const RequestFlags&) = delete;
   RequestFlags& operator=(const RequestFlags&) = delete;
 
-  // Model and sampling parameters; no input.
+  // All but the input.
   v1::GenerateRequest BaseRequest() const;
 
   // BaseRequest with `prompt` as its input: plain text, or a conversation with --chat or --system.
@@ -43,6 +43,9 @@ class RequestFlags {
   std::vector<int32_t> stop_token_ids_;
   bool ignore_eos_ = false;
   bool special_tokens_ = false;
+  int32_t priority_ = 0;
+  std::string cache_salt_;
+  bool skip_prefix_cache_ = false;
   std::optional<int32_t> logprobs_;
   std::optional<int32_t> prompt_logprobs_;
 };

@@ -64,6 +64,9 @@ void GenerationCall::Submit(std::vector<TokenId> prompt_token_ids) {
   GenerationRequest request;
   request.label = input_.request_id;
   request.tenant = input_.tenant;
+  request.priority = input_.priority;
+  request.cache_salt = input_.cache_salt;
+  request.skip_reading_prefix_cache = input_.skip_reading_prefix_cache;
   request.prompt_token_ids = std::move(prompt_token_ids);
   request.sampling = input_.sampling;
   request.deadline = input_.deadline;

@@ -23,6 +23,9 @@ namespace quire {
 struct GenerationInput {
   std::string request_id;
   std::string tenant;
+  int32_t priority = 0;
+  std::string cache_salt;
+  bool skip_reading_prefix_cache = false;
   Prompt prompt;
   SamplingParams sampling;
   bool include_special_tokens = false;

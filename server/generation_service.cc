@@ -113,16 +113,20 @@ grpc::ServerUnaryReactor* GenerationService::GetModelInfo(Context* context, cons
 absl::StatusOr<GenerationInput> GenerationService::ToInput(const Context& context, const Buffer& request) {
   GenerationInput input;
   input.arrival_time = pipeline_.clock->Now();
-  input.deadline = DeadlineOf(context, input.arrival_time);
   QUIRE_ASSIGN_OR_RETURN(input.tenant, authenticator_->Authenticate(LookupOf(context)));
 
   v1::GenerateRequest parsed;
   QUIRE_RETURN_IF_ERROR(ParseMessage(request, &parsed));
   QUIRE_RETURN_IF_ERROR(CheckModelName(parsed.model(), model_.name()));
   QUIRE_RETURN_IF_ERROR(CheckRequestId(parsed.request_id()));
+  QUIRE_ASSIGN_OR_RETURN(input.deadline,
+                         ToDeadline(parsed, input.arrival_time, DeadlineOf(context, input.arrival_time)));
   QUIRE_ASSIGN_OR_RETURN(input.prompt, ToPrompt(parsed));
   QUIRE_RETURN_IF_ERROR(pipeline_.prompt_encoder->Check(input.prompt));
   input.request_id = parsed.request_id().empty() ? MakeRequestId() : parsed.request_id();
+  input.priority = parsed.priority();
+  input.cache_salt = parsed.cache_salt();
+  input.skip_reading_prefix_cache = parsed.skip_reading_prefix_cache();
   input.sampling = ToSamplingParams(parsed.sampling());
   input.include_special_tokens = parsed.sampling().include_special_tokens();
   return input;

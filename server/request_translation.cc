@@ -1,6 +1,7 @@
 #include "server/request_translation.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxRequestIdBytes = 256;
+constexpr double kMaxTimeoutSeconds = 365.0 * 24 * 3600;
 
 std::vector<ChatMessage> ToChatMessages(const v1::ChatMessages& chat) {
   std::vector<ChatMessage> messages;
@@ -58,6 +60,18 @@ SamplingParams ToSamplingParams(const v1::SamplingParams& params) {
   if (params.has_logprobs()) result.num_logprobs = params.logprobs();
   if (params.has_prompt_logprobs()) result.num_prompt_logprobs = params.prompt_logprobs();
   return result;
+}
+
+absl::StatusOr<std::optional<TimePoint>> ToDeadline(const v1::GenerateRequest& request, TimePoint arrival,
+                                                    std::optional<TimePoint> call_deadline) {
+  if (!request.has_timeout_seconds()) return call_deadline;
+  const double seconds = request.timeout_seconds();
+  // Written so that NaN fails it.
+  if (!(seconds > 0 && seconds <= kMaxTimeoutSeconds)) {
+    return InvalidArgument("timeout_seconds", seconds, "a number in (0, 31536000]");
+  }
+  const TimePoint timeout = arrival + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  return call_deadline ? std::min(*call_deadline, timeout) : timeout;
 }
 
 absl::Status CheckRequestId(std::string_view request_id) {

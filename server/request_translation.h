@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/base/clock.h"
 #include "engine/base/generation_types.h"
 #include "quire/v1/generation.pb.h"
 #include "server/prompt_encoder.h"
@@ -19,6 +21,10 @@ absl::StatusOr<Prompt> ToPrompt(const v1::GenerateRequest& request);
 absl::StatusOr<Prompt> ToPrompt(const v1::TokenizeRequest& request);
 
 SamplingParams ToSamplingParams(const v1::SamplingParams& params);
+
+// The earlier of the call's own deadline and timeout_seconds after `arrival`.
+absl::StatusOr<std::optional<TimePoint>> ToDeadline(const v1::GenerateRequest& request, TimePoint arrival,
+                                                    std::optional<TimePoint> call_deadline);
 
 // At most 256 bytes without control characters; empty is fine.
 absl::Status CheckRequestId(std::string_view request_id);

@@ -17,9 +17,20 @@ absl::Status ValidatePrompt(std::span<const TokenId> prompt, const EngineLimits&
   return absl::OkStatus();
 }
 
+absl::Status ValidatePolicy(const GenerationRequest& request) {
+  if (request.priority < kMinPriority || request.priority > kMaxPriority) {
+    return InvalidArgument("priority", request.priority,
+                           StrCat("an integer in [", kMinPriority, ", ", kMaxPriority, "]"));
+  }
+  if (request.cache_salt.size() <= kMaxCacheSaltBytes) return absl::OkStatus();
+  return InvalidArgument("cache_salt", StrCat(request.cache_salt.size(), " bytes"),
+                         StrCat("at most ", kMaxCacheSaltBytes, " bytes"));
+}
+
 }  // namespace
 
 absl::Status ValidateRequest(const GenerationRequest& request, const EngineLimits& limits) {
+  QUIRE_RETURN_IF_ERROR(ValidatePolicy(request));
   QUIRE_RETURN_IF_ERROR(ValidateSamplingParams(request.sampling, limits.vocab_size));
   QUIRE_RETURN_IF_ERROR(ValidatePrompt(request.prompt_token_ids, limits));
   return CheckRequestFits(static_cast<int64_t>(request.prompt_token_ids.size()), request.sampling.max_tokens,

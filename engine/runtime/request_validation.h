@@ -19,8 +19,8 @@ struct EngineLimits {
 };
 
 // Pure, so that callers learn on their own thread what is wrong. INVALID_ARGUMENT names the field as the API does:
-// sampling parameters, "token_ids" outside the vocabulary, and prompt and output that could not run even alone, with
-// the needed and the available tokens, blocks and bytes.
+// priority, cache salt, sampling parameters, "token_ids" outside the vocabulary, and prompt and output that could not
+// run even alone, with the needed and the available tokens, blocks and bytes.
 absl::Status ValidateRequest(const GenerationRequest& request, const EngineLimits& limits);
 
 // The output tokens that a valid request may make: sampling.max_tokens, or what fits in the model's length and the

@@ -40,6 +40,21 @@ TEST_CASE("a line overrides the flags") {
   CHECK(request.sampling().stop_strings(0) == "s");
 }
 
+TEST_CASE("a line says how its request is scheduled") {
+  v1::GenerateRequest request;
+  REQUIRE(Parse(R"({"prompt": "x", "priority": -5, "timeout_seconds": 1.5, "skip_reading_prefix_cache": true})",
+                request, "--priority 7 --cache-salt s")
+              .ok());
+  CHECK(request.priority() == -5);
+  CHECK(request.timeout_seconds() == 1.5);
+  CHECK(request.skip_reading_prefix_cache());
+  CHECK(request.cache_salt() == "s");
+  REQUIRE(Parse(R"({"prompt": "x", "cache_salt": "t"})", request, "--skip-prefix-cache").ok());
+  CHECK(request.cache_salt() == "t");
+  CHECK(request.skip_reading_prefix_cache());
+  CHECK_FALSE(request.has_timeout_seconds());
+}
+
 TEST_CASE("messages are sent as they are, and prompts as the flags say") {
   v1::GenerateRequest request;
   REQUIRE(Parse(R"({"messages": [{"role": "user", "content": "hi"}]})", request, "--system S").ok());
@@ -62,6 +77,7 @@ TEST_CASE("a bad line is told by key, value and what is accepted") {
   CHECK(message(R"({"prompt": "x", "top_k": 1.5})") == "top_k: got 1.5, expected an integer");
   CHECK(message(R"({"prompt": "x", "top_k": 4294967296})") == "top_k: got 4294967296, expected an integer");
   CHECK(message(R"({"prompt": "x", "seed": -1})") == "seed: got -1, expected an integer in [0, 2^64)");
+  CHECK(message(R"({"prompt": "x", "priority": "high"})") == "priority: got \"high\", expected an integer");
   CHECK_THAT(message(R"({"prompt": "x", "max_token": 1})"), ContainsSubstring("key: got \"max_token\", expected one"));
   CHECK_THAT(message(R"({"prompt": "x", "id": []})"), ContainsSubstring("id: got []"));
 }

@@ -73,6 +73,11 @@ TEST_CASE("generate sends what its flags say") {
                                      "Be brief.",
                                      "--model",
                                      "tiny",
+                                     "--priority",
+                                     "-3",
+                                     "--cache-salt",
+                                     "salt",
+                                     "--skip-prefix-cache",
                                      "-"},
                                     {.input = "from\nstdin"});
   REQUIRE(result.code == ExitCode::kOk);
@@ -80,6 +85,9 @@ TEST_CASE("generate sends what its flags say") {
   const v1::GenerateRequest request = server.requests()[0];
   CHECK(server.tenant() == "blue");
   CHECK(request.model() == "tiny");
+  CHECK(request.priority() == -3);
+  CHECK(request.cache_salt() == "salt");
+  CHECK(request.skip_reading_prefix_cache());
   REQUIRE(request.chat().messages_size() == 2);
   CHECK(request.chat().messages(0).content() == "Be brief.");
   CHECK(request.chat().messages(1).role() == "user");

@@ -35,6 +35,27 @@ TEST_CASE("an empty prompt and tokens outside the vocabulary are refused, the fi
   CHECK(FieldOf(ValidateRequest(request, kLimits)) == "token_ids[1]");
 }
 
+TEST_CASE("priorities out of range and long salts are refused") {
+  GenerationRequest request = WithPrompt(1);
+  for (const int32_t priority : {kMinPriority, kMaxPriority}) {
+    request.priority = priority;
+    CHECK(ValidateRequest(request, kLimits).ok());
+  }
+  request.priority = 101;
+  absl::Status status = ValidateRequest(request, kLimits);
+  CHECK(FieldOf(status) == "priority");
+  CHECK(Mentions(status, "got 101, expected an integer in [-100, 100]"));
+  request.priority = -101;
+  CHECK(FieldOf(ValidateRequest(request, kLimits)) == "priority");
+  request.priority = 0;
+  request.cache_salt.assign(256, 's');
+  CHECK(ValidateRequest(request, kLimits).ok());
+  request.cache_salt += 's';
+  status = ValidateRequest(request, kLimits);
+  CHECK(FieldOf(status) == "cache_salt");
+  CHECK(Mentions(status, "got 257 bytes, expected at most 256 bytes"));
+}
+
 TEST_CASE("sampling parameters are validated with the request") {
   GenerationRequest request = WithPrompt(1);
   request.sampling.top_p = 2.0F;
