@@ -31,17 +31,18 @@ StorageBlock BlockOf(StorageType type);
 void Dequantize(StorageType type, std::span<const std::byte> bytes, std::span<float> out);
 
 // One tensor of a checkpoint. `shape` is row-major, slowest first: a linear layer is [out_features, in_features].
-// `bytes` points into the mapped file and lives as long as the Checkpoint.
+// Its bytes stay in the file until Checkpoint::ReadTensor asks for them.
 struct CheckpointTensor {
   std::string name;
   StorageType type;
   std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;
+  int64_t offset_bytes;  // in the file
+  int64_t num_bytes;
 
   int64_t num_elements() const;
 };
 
-// A model file, whatever its format: names, shapes, types, metadata, mapped bytes. Everything is checked
+// A model file, whatever its format: names, shapes, types, metadata, tensors' bytes. Everything is checked
 // against the file when it is opened, so accessors can't run past it. Immutable; thread-safe.
 class Checkpoint {
  public:
@@ -71,8 +72,10 @@ class Checkpoint {
   // The value as a person would print it; long arrays are shortened. For `inspect`.
   virtual std::string Describe(std::string_view key) const = 0;
 
-  // Tells the kernel that a tensor's mapped pages are not needed any more (they can be read again).
-  virtual void ReleasePages(const CheckpointTensor& tensor) const = 0;
+  // Fills `out` with a tensor's bytes from `offset_bytes` of it on; they must lie within the tensor. DataLoss if the
+  // file does not have them any more.
+  virtual absl::Status ReadTensor(const CheckpointTensor& tensor, int64_t offset_bytes,
+                                  std::span<std::byte> out) const = 0;
 };
 
 // Opens a model file; the format is told from its first bytes. Errors are one sentence: the path, what was

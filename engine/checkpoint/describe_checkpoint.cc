@@ -19,7 +19,7 @@ struct Total {
   void Add(const CheckpointTensor& tensor) {
     ++num_tensors;
     num_elements += tensor.num_elements();
-    num_bytes += static_cast<int64_t>(tensor.bytes.size());
+    num_bytes += tensor.num_bytes;
   }
 };
 
@@ -88,7 +88,7 @@ void AppendTensors(std::string& text, const Checkpoint& checkpoint) {
   AppendLine(text, "  {:<{}}  {:<4}  {:<{}}  {:>12}", "name", name_width, "type", "shape", shape_width, "bytes");
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     AppendLine(text, "  {:<{}}  {:<4}  {:<{}}  {:>12}", Printable(tensor.name), name_width, ToString(tensor.type),
-               Shape(tensor.shape), shape_width, tensor.bytes.size());
+               Shape(tensor.shape), shape_width, tensor.num_bytes);
   }
 }
 

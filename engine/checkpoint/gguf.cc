@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/check.h"
 #include "engine/base/math.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/byte_cursor.h"
@@ -155,10 +156,9 @@ absl::StatusOr<std::vector<TensorInfo>> ReadTensorInfos(ByteCursor& cursor, uint
   return infos;
 }
 
-// Gives every tensor its bytes in `data`, which begins at byte `data_begin` of the file.
-absl::StatusOr<std::vector<CheckpointTensor>> PlaceTensors(std::vector<TensorInfo> infos,
-                                                           std::span<const std::byte> data, int64_t data_begin,
-                                                           int64_t alignment_bytes) {
+// Gives every tensor its bytes in the data, `data_bytes` that begin at byte `data_begin` of the file.
+absl::StatusOr<std::vector<CheckpointTensor>> PlaceTensors(std::vector<TensorInfo> infos, int64_t data_begin,
+                                                           int64_t data_bytes, int64_t alignment_bytes) {
   std::vector<CheckpointTensor> tensors;
   tensors.reserve(infos.size());
   for (TensorInfo& info : infos) {
@@ -167,15 +167,15 @@ absl::StatusOr<std::vector<CheckpointTensor>> PlaceTensors(std::vector<TensorInf
       return Malformed(what, std::format("an offset that is a multiple of {}", alignment_bytes),
                        std::to_string(info.offset_bytes));
     }
-    const auto num_bytes = static_cast<uint64_t>(info.num_bytes);
-    if (info.offset_bytes > data.size() || num_bytes > data.size() - info.offset_bytes) {
+    const auto max_offset = static_cast<uint64_t>(data_bytes);
+    if (info.offset_bytes > max_offset || static_cast<uint64_t>(info.num_bytes) > max_offset - info.offset_bytes) {
       return Malformed(what,
-                       std::format("{} bytes at offset {} of the data, which begins at byte {}", num_bytes,
+                       std::format("{} bytes at offset {} of the data, which begins at byte {}", info.num_bytes,
                                    info.offset_bytes, data_begin),
-                       std::format("a file whose data ends after {} bytes", data.size()));
+                       std::format("a file whose data ends after {} bytes", data_bytes));
     }
-    tensors.push_back(
-        {std::move(info.name), info.type, std::move(info.shape), data.subspan(info.offset_bytes, num_bytes)});
+    const int64_t offset_bytes = data_begin + static_cast<int64_t>(info.offset_bytes);
+    tensors.push_back({std::move(info.name), info.type, std::move(info.shape), offset_bytes, info.num_bytes});
   }
   return tensors;
 }
@@ -186,10 +186,9 @@ absl::Status CheckNoOverlap(std::span<const CheckpointTensor> tensors) {
   by_place.reserve(tensors.size());
   for (const CheckpointTensor& tensor : tensors) by_place.push_back(&tensor);
   std::sort(by_place.begin(), by_place.end(),
-            [](const auto* a, const auto* b) { return a->bytes.data() < b->bytes.data(); });
+            [](const auto* a, const auto* b) { return a->offset_bytes < b->offset_bytes; });
   for (size_t i = 1; i < by_place.size(); ++i) {
-    const std::span<const std::byte> before = by_place[i - 1]->bytes;
-    if (before.data() + before.size() > by_place[i]->bytes.data()) {
+    if (by_place[i - 1]->offset_bytes + by_place[i - 1]->num_bytes > by_place[i]->offset_bytes) {
       return Malformed(std::format("tensor {}", Printable(by_place[i]->name)), "bytes of its own",
                        std::format("bytes of tensor {} in its place", Printable(by_place[i - 1]->name)));
     }
@@ -201,9 +200,10 @@ class GgufCheckpoint final : public Checkpoint {
  public:
   using TensorIndex = std::map<std::string, size_t, std::less<>>;  // name -> place in tensors
 
-  GgufCheckpoint(MappedFile file, uint32_t version, GgufMetadata metadata, std::vector<CheckpointTensor> tensors,
-                 TensorIndex index)
+  GgufCheckpoint(MappedFile file, int64_t file_size_bytes, uint32_t version, GgufMetadata metadata,
+                 std::vector<CheckpointTensor> tensors, TensorIndex index)
       : file_(std::move(file)),
+        file_size_bytes_(file_size_bytes),
         format_(std::format("GGUF v{}", version)),
         metadata_(std::move(metadata)),
         tensors_(std::move(tensors)),
@@ -211,7 +211,7 @@ class GgufCheckpoint final : public Checkpoint {
 
   const std::string& path() const override { return file_.path(); }
   std::string_view format() const override { return format_; }
-  int64_t file_size_bytes() const override { return static_cast<int64_t>(file_.bytes().size()); }
+  int64_t file_size_bytes() const override { return file_size_bytes_; }
 
   std::span<const CheckpointTensor> tensors() const override { return tensors_; }
   const CheckpointTensor* FindTensor(std::string_view name) const override {
@@ -238,7 +238,11 @@ class GgufCheckpoint final : public Checkpoint {
   }
   std::string Describe(std::string_view key) const override { return metadata_.Describe(key); }
 
-  void ReleasePages(const CheckpointTensor& tensor) const override { file_.ReleasePages(tensor.bytes); }
+  absl::Status ReadTensor(const CheckpointTensor& tensor, int64_t offset_bytes,
+                          std::span<std::byte> out) const override {
+    QUIRE_CHECK_LE(offset_bytes + static_cast<int64_t>(out.size()), tensor.num_bytes);
+    return file_.Read(tensor.offset_bytes + offset_bytes, out);
+  }
 
  private:
   template <typename T>
@@ -246,7 +250,8 @@ class GgufCheckpoint final : public Checkpoint {
     return WithPath(std::move(value), path());
   }
 
-  MappedFile file_;  // the others point into it
+  MappedFile file_;  // of which the header is mapped: metadata points into it
+  int64_t file_size_bytes_;
   std::string format_;
   GgufMetadata metadata_;
   std::vector<CheckpointTensor> tensors_;
@@ -265,22 +270,22 @@ absl::StatusOr<GgufCheckpoint::TensorIndex> IndexTensors(std::span<const Checkpo
 
 // As OpenGguf; errors lack the path.
 absl::StatusOr<std::unique_ptr<Checkpoint>> ReadGguf(MappedFile& file) {
-  const std::span<const std::byte> bytes = file.bytes();
-  const auto file_size_bytes = static_cast<int64_t>(bytes.size());
-  ByteCursor cursor(bytes);
+  const auto file_size_bytes = static_cast<int64_t>(file.bytes().size());
+  ByteCursor cursor(file.bytes());
   QUIRE_ASSIGN_OR_RETURN(const Header header, ReadHeader(cursor));
   QUIRE_ASSIGN_OR_RETURN(GgufMetadata metadata, GgufMetadata::Read(cursor, header.num_pairs));
   QUIRE_ASSIGN_OR_RETURN(const int64_t alignment, ReadAlignment(metadata));
   QUIRE_ASSIGN_OR_RETURN(std::vector<TensorInfo> infos, ReadTensorInfos(cursor, header.num_tensors, file_size_bytes));
   // A file without tensors may end before its data would begin.
   const int64_t data_begin = AlignUp(cursor.offset_bytes(), alignment);
-  const std::span<const std::byte> data = bytes.subspan(static_cast<size_t>(std::min(data_begin, file_size_bytes)));
+  const int64_t data_bytes = std::max<int64_t>(0, file_size_bytes - data_begin);
   QUIRE_ASSIGN_OR_RETURN(std::vector<CheckpointTensor> tensors,
-                         PlaceTensors(std::move(infos), data, data_begin, alignment));
+                         PlaceTensors(std::move(infos), data_begin, data_bytes, alignment));
   QUIRE_RETURN_IF_ERROR(CheckNoOverlap(tensors));
   QUIRE_ASSIGN_OR_RETURN(GgufCheckpoint::TensorIndex index, IndexTensors(tensors));
-  return std::make_unique<GgufCheckpoint>(std::move(file), header.version, std::move(metadata), std::move(tensors),
-                                          std::move(index));
+  file.KeepFirst(cursor.offset_bytes());
+  return std::make_unique<GgufCheckpoint>(std::move(file), file_size_bytes, header.version, std::move(metadata),
+                                          std::move(tensors), std::move(index));
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderL
       team_(std::move(team)) {
   QUIRE_CHECK_GE(team_->scratch_bytes(), Workspace::ScratchBytesFor(config, limits));
   QUIRE_CHECK_LE(team_->num_threads(), limits.num_threads);
-  cache_.Touch();
-  workspace_.Touch();
+  team_->Run([this](Worker& worker) {
+    cache_.Touch(worker);
+    workspace_.Touch(worker);
+  });
 }
 
 MatrixView<float> Decoder::Forward(const ForwardBatch& batch) {

@@ -4,6 +4,7 @@
 
 #include "engine/base/ids.h"
 #include "engine/ops/kv_layout.h"
+#include "engine/ops/parallel.h"
 #include "engine/tensor/buffer.h"
 
 namespace quire {
@@ -24,7 +25,8 @@ class KvCacheStorage {
   int64_t size_bytes() const { return bytes_.size_bytes(); }
 
   KvLayerView layer(int64_t layer) const;
-  void Touch() const { bytes_.Touch(); }
+  // On every thread of the team: makes all of it resident.
+  void Touch(Worker& worker) const { TouchPages(worker, bytes_); }
 
  private:
   int64_t num_layers_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <string_view>
 
 #include "engine/base/status.h"
@@ -101,7 +101,8 @@ absl::Status ReadRope(const Checkpoint& checkpoint, const MetadataReader& metada
                            StrCat(config->rope.rotary_dim / 2, " elements of F32"));
   }
   config->rope.frequency_factors.resize(factors->num_elements());
-  std::memcpy(config->rope.frequency_factors.data(), factors->bytes.data(), factors->bytes.size());
+  QUIRE_RETURN_IF_ERROR(
+      checkpoint.ReadTensor(*factors, 0, std::as_writable_bytes(std::span(config->rope.frequency_factors))));
   for (const float factor : config->rope.frequency_factors) {
     if (!std::isfinite(factor) || factor <= 0) {
       return InvalidArgument(StrCat(checkpoint.path(), ": rope_freqs.weight"), factor, "positive numbers");

@@ -1,6 +1,7 @@
 #include "engine/model/weights.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,7 +52,7 @@ LinearSource HeadSource(const ModelConfig& config) {
                                 : LinearSource{{"output.weight"}, {config.vocab_size}, config.hidden_size};
 }
 
-// Finds, checks and packs tensors; counts what is done.
+// Finds, checks, reads and packs tensors; counts what is done. The first error of reading stands in status().
 class WeightLoader {
  public:
   WeightLoader(const Checkpoint& checkpoint, DType weight_type, DType compute_type, Arena* arena, ThreadTeam& team,
@@ -63,7 +64,7 @@ class WeightLoader {
         team_(team),
         progress_(progress) {
     for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-      total_bytes_ += static_cast<int64_t>(tensor.bytes.size());
+      total_bytes_ += tensor.num_bytes;
     }
   }
 
@@ -103,32 +104,57 @@ class WeightLoader {
   std::vector<float> LoadVector(const std::string& name) {
     const CheckpointTensor& tensor = *checkpoint_.FindTensor(name);
     std::vector<float> values(tensor.num_elements());
-    Dequantize(tensor.type, tensor.bytes, values);
+    std::vector<std::byte> bytes(tensor.num_bytes);
+    if (Read(tensor, 0, bytes)) Dequantize(tensor.type, bytes, values);
     Done(tensor);
     return values;
   }
 
+  absl::Status status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
  private:
-  void PackPanel(const LinearSource& source, int64_t panel, Worker& worker, PackedLinear* linear) const {
+  void PackPanel(const LinearSource& source, int64_t panel, Worker& worker, PackedLinear* linear) {
     const int64_t first_row = panel * kPanelWidth;
     const int64_t num_rows = std::min(kPanelWidth, linear->out_features() - first_row);
     MatrixView<float> rows(reinterpret_cast<float*>(worker.scratch().data()), num_rows, source.in_features);
-    for (int64_t i = 0; i < num_rows; ++i) DequantizeRow(source, first_row + i, rows.row(i));
+    const std::span<std::byte> file_bytes = worker.scratch().subspan(kPanelWidth * source.in_features * sizeof(float));
+    for (int64_t done = 0; done < num_rows;) {
+      const int64_t count = LoadRows(source, first_row + done, num_rows - done, rows.row(done).data(), file_bytes);
+      if (count == 0) return;
+      done += count;
+    }
     linear->PackPanel(panel, rows);
   }
 
-  void DequantizeRow(const LinearSource& source, int64_t row, std::span<float> out) const {
+  // Reads and dequantizes the source's rows from `row` on, at most `max_rows` of them and all of one tensor, to `out`.
+  // Returns how many; 0 after an error.
+  int64_t LoadRows(const LinearSource& source, int64_t row, int64_t max_rows, float* out,
+                   std::span<std::byte> file_bytes) {
     size_t part = 0;
     for (; row >= source.out_features[part]; ++part) row -= source.out_features[part];
     const CheckpointTensor& tensor = *checkpoint_.FindTensor(source.names[part]);
     const StorageBlock block = BlockOf(tensor.type);
     const int64_t row_bytes = source.in_features / block.num_elements * block.num_bytes;
-    Dequantize(tensor.type, tensor.bytes.subspan(row * row_bytes, row_bytes), out);
+    const int64_t num_rows = std::min(max_rows, source.out_features[part] - row);
+    const std::span<std::byte> bytes = file_bytes.first(num_rows * row_bytes);
+    if (!Read(tensor, row * row_bytes, bytes)) return 0;
+    Dequantize(tensor.type, bytes, {out, static_cast<size_t>(num_rows * source.in_features)});
+    return num_rows;
+  }
+
+  bool Read(const CheckpointTensor& tensor, int64_t offset_bytes, std::span<std::byte> out) {
+    const absl::Status status = checkpoint_.ReadTensor(tensor, offset_bytes, out);
+    if (status.ok()) return true;
+    const std::lock_guard lock(mutex_);
+    status_.Update(status);
+    return false;
   }
 
   void Done(const CheckpointTensor& tensor) {
-    checkpoint_.ReleasePages(tensor);
-    done_bytes_ += static_cast<int64_t>(tensor.bytes.size());
+    done_bytes_ += tensor.num_bytes;
     progress_(done_bytes_, total_bytes_);
   }
 
@@ -140,6 +166,8 @@ class WeightLoader {
   const std::function<void(int64_t, int64_t)>& progress_;
   int64_t total_bytes_ = 0;
   int64_t done_bytes_ = 0;
+  mutable std::mutex mutex_;
+  absl::Status status_;  // guarded by mutex_: the team's threads read
 };
 
 absl::Status CheckAll(const WeightLoader& loader, const ModelConfig& config) {
@@ -178,7 +206,8 @@ int64_t WeightsBytesFor(const ModelConfig& config, DType weight_type) {
 
 int64_t LoadScratchBytesFor(const ModelConfig& config) {
   const int64_t longest_row = std::max({config.hidden_size, config.q_size(), config.intermediate_size});
-  return kPanelWidth * longest_row * static_cast<int64_t>(sizeof(float));
+  // A panel's rows as floats, and as the file has them: no storage type is wider.
+  return 2 * kPanelWidth * longest_row * static_cast<int64_t>(sizeof(float));
 }
 
 absl::StatusOr<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig& config, DType weight_type,
@@ -198,6 +227,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const Mod
         .gate_up_proj = loader.LoadLinear(GateUpSource(config, layer), LinearOutput::kOverwrite),
         .down_proj = loader.LoadLinear(DownSource(config, layer), LinearOutput::kAccumulate),
     });
+    QUIRE_RETURN_IF_ERROR(loader.status());
   }
   ModelWeights weights = {
       .arena = {},
@@ -209,6 +239,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const Mod
   if (!config.tied_embeddings) {
     weights.embedding = loader.LoadLinear(EmbeddingSource(config), LinearOutput::kOverwrite);
   }
+  QUIRE_RETURN_IF_ERROR(loader.status());
   weights.arena = std::move(arena);  // pieces stay where they are
   return weights;
 }

@@ -39,9 +39,9 @@ int64_t WeightsBytesFor(const ModelConfig& config, DType weight_type);
 // Each worker's scratch that LoadWeights needs.
 int64_t LoadScratchBytesFor(const ModelConfig& config);
 
-// Reads every tensor once, packs it on the team's threads, and lets its mapped pages go. Calls
+// Reads every tensor once, a panel's rows at a time, and packs it, both on the team's threads. Calls
 // progress(done_bytes, total_bytes of the file's tensors) now and then on the calling thread. A tensor that is missing
-// or has another shape is named (InvalidArgument) before anything is packed.
+// or has another shape is named (InvalidArgument) before anything is packed; errors of reading as ReadTensor's.
 absl::StatusOr<ModelWeights> LoadWeights(const Checkpoint& checkpoint, const ModelConfig& config, DType weight_type,
                                          DType compute_type, ThreadTeam& team,
                                          const std::function<void(int64_t, int64_t)>& progress);

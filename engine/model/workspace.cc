@@ -67,9 +67,9 @@ int64_t Workspace::ScratchBytesFor(const ModelConfig& config, const DecoderLimit
                    PagedAttention::ScratchBytesFor(AttentionConfigFor(config, limits)), LoadScratchBytesFor(config)});
 }
 
-void Workspace::Touch() const {
-  for (const Activation* activation : {&normed, &attended, &gated, &head_input}) activation->Touch();
-  for (const Buffer* buffer : {&hidden_, &qkv_, &gate_up_, &logits_}) buffer->Touch();
+void Workspace::Touch(Worker& worker) const {
+  for (const Activation* activation : {&normed, &attended, &gated, &head_input}) activation->Touch(worker);
+  for (const Buffer* buffer : {&hidden_, &qkv_, &gate_up_, &logits_}) TouchPages(worker, *buffer);
 }
 
 MatrixView<float> Workspace::hidden(int64_t rows) const { return View(hidden_, rows, hidden_size_); }

@@ -32,7 +32,8 @@ class Workspace {
   // Each worker's scratch that loading and every step need.
   static int64_t ScratchBytesFor(const ModelConfig& config, const DecoderLimits& limits);
 
-  void Touch() const;
+  // On every thread of the team: makes all of it resident.
+  void Touch(Worker& worker) const;
 
   // Views of the first `rows` rows.
   MatrixView<float> hidden(int64_t rows) const;   // [rows, hidden_size], the residual stream

@@ -21,9 +21,9 @@ int64_t Activation::BytesFor(int64_t max_rows, int64_t width, DType compute_type
   return max_rows * width * SizeOf(DType::kF32) + Bf16Bytes(max_rows, width, compute_type);
 }
 
-void Activation::Touch() const {
-  f32_.Touch();
-  bf16_.Touch();
+void Activation::Touch(Worker& worker) const {
+  TouchPages(worker, f32_);
+  TouchPages(worker, bf16_);
 }
 
 void Activation::FinishColumns(int64_t row, int64_t begin, int64_t end) const {

@@ -17,7 +17,8 @@ class Activation {
   Activation(int64_t max_rows, int64_t width, DType compute_type);
   static int64_t BytesFor(int64_t max_rows, int64_t width, DType compute_type);
 
-  void Touch() const;
+  // As TouchPages.
+  void Touch(Worker& worker) const;
 
   int64_t width() const { return width_; }
   DType compute_type() const { return compute_type_; }

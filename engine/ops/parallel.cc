@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include "engine/base/check.h"
+#include "engine/base/math.h"
 
 namespace quire {
 namespace {
@@ -34,6 +35,14 @@ void ThreadTeam::RunRegion(void (*call)(void*, Worker&), void* context) {
     Worker worker(this, omp_get_thread_num());
     call(context, worker);
   }
+}
+
+void TouchPages(Worker& worker, const Buffer& buffer) {
+  // A huge page at a time: two threads never wait for the same page to be cleared.
+  constexpr int64_t kChunkBytes = 2 << 20;
+  worker.For(CeilDiv(buffer.size_bytes(), kChunkBytes), [&](int64_t begin, int64_t end) {
+    buffer.Touch(begin * kChunkBytes, std::min(end * kChunkBytes, buffer.size_bytes()));
+  });
 }
 
 void ThreadTeam::Barrier() {

@@ -87,6 +87,10 @@ class ThreadTeam {
   alignas(64) std::atomic<uint64_t> barrier_round_{0};
 };
 
+// Makes all of the buffer's pages resident, each by the thread that claims it, so that a machine with several memories
+// spreads them as it spreads the threads. Called inside a region by every thread of the team; contents are kept.
+void TouchPages(Worker& worker, const Buffer& buffer);
+
 inline int64_t Worker::num_threads() const { return team_->num_threads(); }
 inline void Worker::Barrier() { team_->Barrier(); }
 

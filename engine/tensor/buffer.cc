@@ -50,10 +50,10 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
-void Buffer::Touch() const {
+void Buffer::Touch(int64_t begin, int64_t end) const {
   constexpr int64_t kPageBytes = 4096;
   volatile std::byte* bytes = data_;
-  for (int64_t i = 0; i < size_bytes_; i += kPageBytes) bytes[i] = bytes[i];  // a write, contents kept
+  for (int64_t i = begin; i < end; i += kPageBytes) bytes[i] = bytes[i];  // a write, contents kept
 }
 
 }  // namespace quire

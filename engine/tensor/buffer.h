@@ -23,8 +23,8 @@ class Buffer {
   std::byte* data() const { return data_; }
   int64_t size_bytes() const { return size_bytes_; }
 
-  // Makes all pages resident now, so that memory that was promised is there.
-  void Touch() const;
+  // Makes the pages of bytes [begin, end) resident now, so that memory that was promised is there; contents are kept.
+  void Touch(int64_t begin, int64_t end) const;
 
   template <typename T>
   T* as() const {

@@ -91,7 +91,9 @@ void ReadAll(const Checkpoint& checkpoint) {
   }
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
-    Dequantize(tensor.type, tensor.bytes, values);
+    std::vector<std::byte> bytes(static_cast<size_t>(tensor.num_bytes));
+    REQUIRE(checkpoint.ReadTensor(tensor, 0, bytes).ok());
+    Dequantize(tensor.type, bytes, values);
   }
   CHECK(!DescribeCheckpoint(checkpoint).empty());
 }

@@ -23,7 +23,9 @@ TEST_CASE("tensors of another writer dequantize to its own values, bit by bit") 
   CHECK(ToString(tensor->type) == type);
   CHECK(tensor->shape == std::vector<int64_t>{2, 64});
   std::vector<float> values(128);
-  Dequantize(tensor->type, tensor->bytes, values);
+  std::vector<std::byte> bytes(static_cast<size_t>(tensor->num_bytes));
+  REQUIRE((*checkpoint)->ReadTensor(*tensor, 0, bytes).ok());
+  Dequantize(tensor->type, bytes, values);
   CHECK(values == expected);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/model/weights.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -86,6 +87,19 @@ TEST_CASE("loaded weights take the bytes that were planned, and progress ends at
     CHECK(weights->arena.used_bytes() == weights->arena.size_bytes());
     const int64_t norm_bytes = (2 * fixture.config.num_layers + 1) * fixture.config.hidden_size * 4;
     CHECK(WeightsBytesFor(fixture.config, DType::kBF16) == weights->arena.size_bytes() + norm_bytes);
+  }
+}
+
+TEST_CASE("a file cut short after it was opened is an error of loading, on any number of threads") {
+  for (const int64_t num_threads : {1, 2}) {
+    const Fixture fixture;
+    std::filesystem::resize_file(fixture.checkpoint->path(),
+                                 static_cast<uintmax_t>(fixture.checkpoint->file_size_bytes() / 2));
+    ThreadTeam team(num_threads, LoadScratchBytesFor(fixture.config));
+    const auto weights =
+        LoadWeights(*fixture.checkpoint, fixture.config, DType::kBF16, DType::kF32, team, [](int64_t, int64_t) {});
+    CHECK(weights.status().code() == absl::StatusCode::kDataLoss);
+    CHECK(Contains(std::string(weights.status().message()), "cut short"));
   }
 }
 
