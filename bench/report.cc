@@ -88,19 +88,32 @@ class WaitCollector {
   std::vector<double> tpot_seconds_;
 };
 
-nlohmann::json PoolReport(const SimulationConfig& config, const SimulationResult& result, int64_t kv_bytes_per_token) {
-  const auto num_blocks = static_cast<double>(config.num_blocks);
+// Of the prompt tokens of requests that ran, those found at the first admission: what a preempted request finds of
+// itself again is none.
+double PrefixHitRatio(const Trace& trace, const SimulationResult& result) {
+  int64_t num_prompt_tokens = 0;
+  int64_t num_cached_tokens = 0;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    if (!result.requests[i].first_scheduled_seconds) continue;
+    num_prompt_tokens += trace[i].prompt_tokens;
+    num_cached_tokens += result.requests[i].num_cached_tokens;
+  }
+  return Share(static_cast<double>(num_cached_tokens), static_cast<double>(num_prompt_tokens));
+}
+
+nlohmann::json PoolReport(const Trace& trace, const SimulationConfig& config, const SimulationResult& result,
+                          int64_t kv_bytes_per_token) {
+  const auto num_blocks = static_cast<double>(config.cache.num_blocks);
   const double mean_wasted_slots = Share(result.wasted_slot_seconds, result.seconds);
   return {
-      {"blocks", config.num_blocks},
-      {"block_size", config.block_size},
+      {"blocks", config.cache.num_blocks},
+      {"block_size", config.cache.block_size},
       {"mean_used_ratio", Share(result.used_block_seconds, result.seconds * num_blocks)},
       {"peak_used_ratio", static_cast<double>(result.final_usage.peak_used_blocks) / num_blocks},
       {"mean_wasted_bytes", mean_wasted_slots * static_cast<double>(kv_bytes_per_token)},
       {"wasted_share_of_used",
-       Share(result.wasted_slot_seconds, result.used_block_seconds * static_cast<double>(config.block_size))},
-      {"prefix_hit_ratio", Share(static_cast<double>(result.final_usage.num_prefix_hit_tokens),
-                                 static_cast<double>(result.final_usage.num_prefix_query_tokens))},
+       Share(result.wasted_slot_seconds, result.used_block_seconds * static_cast<double>(config.cache.block_size))},
+      {"prefix_hit_ratio", PrefixHitRatio(trace, result)},
       {"evictions", result.final_usage.num_evictions},
   };
 }
@@ -135,7 +148,7 @@ nlohmann::json MakeReport(const Trace& trace, const SimulationConfig& config, co
                            {"preemptions", result.num_preemptions},
                            {"ttft_limit_seconds", limits.ttft_seconds},
                            {"tpot_limit_seconds", limits.tpot_seconds},
-                           {"pool", PoolReport(config, result, kv_bytes_per_token)},
+                           {"pool", PoolReport(trace, config, result, kv_bytes_per_token)},
                            {"all", all.ToJson(result.seconds)},
                            {"tenants", nlohmann::json::object()}};
   for (const auto& [tenant, waits] : by_tenant) report["tenants"][tenant] = waits.ToJson(result.seconds);

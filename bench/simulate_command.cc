@@ -93,7 +93,7 @@ int64_t ConcurrencyFor(double oversubscription, const Trace& trace, const Simula
     num_tokens += static_cast<double>(request.prompt_tokens + request.output_tokens);
   }
   const double mean_tokens = num_tokens / static_cast<double>(trace.size());
-  const auto num_slots = static_cast<double>(config.num_blocks * config.block_size);
+  const auto num_slots = static_cast<double>(config.cache.num_blocks * config.cache.block_size);
   return std::max<int64_t>(1, static_cast<int64_t>(oversubscription * num_slots / mean_tokens));
 }
 
@@ -112,7 +112,7 @@ absl::StatusOr<nlohmann::json> Simulate(SimulateOptions* options) {
   QUIRE_RETURN_IF_ERROR(simulation.scheduler.Validate());
   // What is longer than the pool or the model could never run, and would only be refused.
   options->workload.max_request_tokens =
-      std::min(simulation.scheduler.max_model_len, simulation.num_blocks * simulation.block_size);
+      std::min(simulation.scheduler.max_model_len, simulation.cache.num_blocks * simulation.cache.block_size);
   QUIRE_ASSIGN_OR_RETURN(const Trace trace, GetTrace(options->workload, options->trace_path));
   if (!options->written_trace_path.empty()) QUIRE_RETURN_IF_ERROR(WriteTrace(trace, options->written_trace_path));
   if (options->oversubscription) {
@@ -159,12 +159,13 @@ void AddWorkloadFlags(CLI::App& app, SimulateOptions& options) {
 }
 
 void AddEngineFlags(CLI::App& app, SimulationConfig& simulation) {
-  app.add_option("--blocks", simulation.num_blocks, "Blocks of the pool")
+  app.add_option("--blocks", simulation.cache.num_blocks, "Blocks of the pool")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
-  app.add_option("--block-size", simulation.block_size, "Tokens of a block")
+  app.add_option("--block-size", simulation.cache.block_size, "Tokens of a block")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  AddOption(app, "--enable-prefix-caching", simulation.cache.enable_prefix_caching, "Keep prefixes, and find them");
   AddOption(app, "--max-num-batched-tokens", simulation.scheduler.max_num_batched_tokens, "Tokens of a step");
   AddOption(app, "--max-num-seqs", simulation.scheduler.max_num_seqs, "Requests running at once");
   AddOption(app, "--max-model-len", simulation.scheduler.max_model_len, "Prompt and output of a request, in tokens");

@@ -27,11 +27,11 @@ std::optional<double> SecondsOf(const std::optional<TimePoint>& time) {
 Simulator::Simulator(const SimulationConfig& config, const Trace& trace)
     : config_(config),
       trace_(trace),
-      cache_(config.num_blocks, config.block_size),
+      cache_(config.cache, &clock_),
       scheduler_(config.scheduler, &cache_, &clock_),
       most_computed_tokens_(trace.size(), 0),
-      block_tokens_(static_cast<size_t>(config.num_blocks), 0),
-      block_stamps_(static_cast<size_t>(config.num_blocks), -1) {
+      block_tokens_(static_cast<size_t>(config.cache.num_blocks), 0),
+      block_stamps_(static_cast<size_t>(config.cache.num_blocks), -1) {
   result_.requests.resize(trace.size());
 }
 
@@ -118,10 +118,11 @@ void Simulator::End(int64_t index, RequestEnd end) {
     outcome.first_scheduled_seconds = SecondsOf(request->first_scheduled_time);
     outcome.first_token_seconds = SecondsOf(request->first_token_time);
     outcome.num_output_tokens = request->num_output_tokens();
-    outcome.num_cached_tokens = request->num_cached_tokens;
+    outcome.num_cached_tokens = request->num_first_cached_tokens;
     outcome.num_preemptions = request->num_preemptions;
   }
   --num_in_flight_;
+  started_.erase(index);
   const std::optional<int64_t>& conversation = TraceOf(index).conversation_id;
   if (!conversation) return;
   const auto turns = later_turns_.find(*conversation);
@@ -145,7 +146,7 @@ std::optional<double> Simulator::NextEventSeconds() const {
 
 void Simulator::RunStep(const StepPlan& plan) {
   const double step_seconds = config_.cost.StepSeconds(plan);
-  CountRecomputed(plan);
+  CountTokens(plan);
   sampled_.clear();
   for (const ScheduledRequest& scheduled : plan.requests) {
     if (!scheduled.samples_token) continue;
@@ -154,16 +155,18 @@ void Simulator::RunStep(const StepPlan& plan) {
     sampled_.push_back(TokenAt(TraceOf(index), index, position));
   }
   AdvanceTo(Now() + step_seconds);
+  scheduler_.ObserveStep(plan, step_seconds);
   scheduler_.Update(plan, sampled_);
   ++result_.num_steps;
   MeasurePool(step_seconds);
   RemoveComplete(plan);
 }
 
-void Simulator::CountRecomputed(const StepPlan& plan) {
+void Simulator::CountTokens(const StepPlan& plan) {
   for (const ScheduledRequest& scheduled : plan.requests) {
     int64_t& most = most_computed_tokens_[static_cast<size_t>(IndexOf(scheduled.request_id))];
     const int64_t end = scheduled.first_position + scheduled.num_scheduled_tokens();
+    started_.insert(IndexOf(scheduled.request_id));
     result_.num_computed_tokens += scheduled.num_scheduled_tokens();
     result_.num_recomputed_tokens += std::max<int64_t>(0, std::min(end, most) - scheduled.first_position);
     most = std::max(most, end);
@@ -173,8 +176,9 @@ void Simulator::CountRecomputed(const StepPlan& plan) {
 void Simulator::MeasurePool(double step_seconds) {
   int64_t num_used_blocks = 0;
   int64_t num_tokens = 0;
-  for (const Request* request : scheduler_.Requests()) {
-    if (request->status != RequestStatus::kRunning) break;  // those that wait follow, and own nothing
+  for (const int64_t index : started_) {
+    const Request* request = scheduler_.Find(IdOf(index));
+    if (request->status != RequestStatus::kRunning) continue;  // preempted: it owns nothing
     int64_t num_left = request->num_computed_tokens;
     for (const BlockId block : cache_.BlockTable(request->id)) {
       const auto i = static_cast<size_t>(block);
@@ -184,14 +188,14 @@ void Simulator::MeasurePool(double step_seconds) {
         ++num_used_blocks;
       }
       // A shared block's tokens count once.
-      const int64_t filled = std::clamp<int64_t>(num_left, 0, config_.block_size);
+      const int64_t filled = std::clamp<int64_t>(num_left, 0, cache_.block_size());
       num_tokens += std::max<int64_t>(0, filled - block_tokens_[i]);
       block_tokens_[i] = std::max(block_tokens_[i], filled);
-      num_left -= config_.block_size;
+      num_left -= cache_.block_size();
     }
   }
   result_.used_block_seconds += static_cast<double>(num_used_blocks) * step_seconds;
-  result_.wasted_slot_seconds += static_cast<double>(num_used_blocks * config_.block_size - num_tokens) * step_seconds;
+  result_.wasted_slot_seconds += static_cast<double>(num_used_blocks * cache_.block_size() - num_tokens) * step_seconds;
 }
 
 void Simulator::RemoveComplete(const StepPlan& plan) {

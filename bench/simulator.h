@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,7 @@ namespace quire {
 
 struct SimulationConfig {
   SchedulerConfig scheduler;
-  int64_t num_blocks = 1024;
-  int64_t block_size = 16;
+  KvCacheConfig cache = {.num_blocks = 1024, .block_size = 16, .enable_prefix_caching = true};
   CostModel cost;
   // Requests at once: the next of the trace comes when one ends. Unset: they come at their arrival_seconds.
   std::optional<int64_t> concurrency;
@@ -37,7 +37,7 @@ struct RequestOutcome {
   std::optional<double> first_scheduled_seconds;
   std::optional<double> first_token_seconds;
   int64_t num_output_tokens = 0;
-  int64_t num_cached_tokens = 0;  // found in the prefix cache at its last admission
+  int64_t num_cached_tokens = 0;  // found in the prefix cache at its first admission
   int64_t num_preemptions = 0;
 };
 
@@ -76,7 +76,7 @@ class Simulator {
   std::optional<double> NextEventSeconds() const;
 
   void RunStep(const StepPlan& plan);
-  void CountRecomputed(const StepPlan& plan);
+  void CountTokens(const StepPlan& plan);
   void MeasurePool(double step_seconds);
   void RemoveComplete(const StepPlan& plan);
   const TraceRequest& TraceOf(int64_t index) const { return trace_[static_cast<size_t>(index)]; }
@@ -95,6 +95,7 @@ class Simulator {
   std::priority_queue<Cancellation, std::vector<Cancellation>, std::greater<>> cancellations_;
   // Conversations with a turn in flight, and the turns that wait for its end.
   std::map<int64_t, std::deque<int64_t>> later_turns_;
+  std::set<int64_t> started_;                  // in flight, and planned at least once
   std::vector<int64_t> most_computed_tokens_;  // by request: the most that it ever had computed
   // For MeasurePool: computed tokens in each block, valid if its stamp is the step's.
   std::vector<int64_t> block_tokens_;  // [num_blocks]

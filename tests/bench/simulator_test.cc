@@ -14,8 +14,8 @@ using Catch::Approx;
 SimulationConfig SmallConfig() {
   SimulationConfig config;
   config.scheduler = {.max_num_batched_tokens = 64, .max_num_seqs = 16, .max_model_len = 512};
-  config.num_blocks = 40;
-  config.block_size = 16;
+  config.cache.num_blocks = 40;
+  config.cache.block_size = 16;
   config.cost = {.seconds_per_step = 1,
                  .seconds_per_prefill_token = 0.5,
                  .seconds_per_decode = 0.25,
