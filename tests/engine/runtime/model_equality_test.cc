@@ -31,6 +31,7 @@ EngineConfig F32Config() {
   config.kv_cache_dtype = "f32";
   config.max_model_len = 256;
   config.max_num_seqs = 32;
+  config.enable_prefix_caching = false;  // a second run must compute what the first one did
   config.kv_cache_memory_bytes = int64_t{768} << 20;
   return config;
 }
@@ -135,6 +136,24 @@ void CheckChunkedEqualsWhole(const std::string& model_path) {
   CHECK(outputs[2] == outputs[0]);
 }
 
+void CheckHitEqualsCold(const std::string& model_path) {
+  EngineConfig config = F32Config();
+  RunningEngine cold(model_path, config);
+  std::vector<Prompt> prompts = RandomPrompts(16, cold.info().vocab_size, 40, 30);
+  const Prompt shared = RandomPrompts(64, cold.info().vocab_size, 150, 1).back();
+  for (Prompt& prompt : prompts) {
+    prompt.token_ids.insert(prompt.token_ids.begin(), shared.token_ids.begin(), shared.token_ids.end());
+  }
+  const Outputs expected = cold.RunTogether(prompts);
+  config.enable_prefix_caching = true;
+  RunningEngine warm(model_path, config);
+  CHECK(warm.RunOneByOne(prompts) == expected);  // the shared beginning is found
+  CHECK(warm.RunTogether(prompts) == expected);  // the own ends are found too
+  const KvCacheUsage usage = warm.loop().GetStats(false).cache;
+  CHECK(usage.num_prefix_hit_tokens > usage.num_prefix_query_tokens / 2);
+  CHECK(usage.num_used_blocks == 0);
+}
+
 std::string TinyModel(const TempDir& dir) { return WriteTinyModel({}, dir.File("tiny.gguf")); }
 
 }  // namespace
@@ -150,6 +169,13 @@ TEST_CASE("tiny model: preempted requests equal each alone") {
 TEST_CASE("tiny model: chunked prompts equal whole ones") {
   const TempDir dir;
   CheckChunkedEqualsWhole(TinyModel(dir));
+}
+TEST_CASE("tiny model: prompts found in the prefix cache equal cold ones") {
+  const TempDir dir;
+  CheckHitEqualsCold(TinyModel(dir));
+}
+TEST_CASE("real model: prompts found in the prefix cache equal cold ones", "[model]") {
+  CheckHitEqualsCold(RequireModel().string());
 }
 TEST_CASE("real model: 32 requests together equal each alone", "[model]") {
   CheckBatchedEqualsAlone(RequireModel().string());
