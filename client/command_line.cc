@@ -11,6 +11,7 @@
 #include "client/generate_command.h"
 #include "client/health_command.h"
 #include "client/info_command.h"
+#include "client/load_command.h"
 #include "client/tokenize_command.h"
 
 namespace quire {
@@ -95,6 +96,7 @@ ExitCode RunCommandLine(int argc, const char* const* argv, const Console& consol
   AddCommand<InfoCommand>(app, "info", "Show what the server serves, and how", commands);
   AddCommand<TokenizeCommand>(app, "tokenize", "Show the tokens of a text", commands);
   AddCommand<DetokenizeCommand>(app, "detokenize", "Show the text of tokens", commands);
+  AddCommand<LoadCommand>(app, "load", "Send many requests and measure what they see", commands);
   AddCommand<HealthCommand>(app, "health", "Succeed if the server is serving", commands);
   try {
     app.parse(argc, argv);

@@ -26,6 +26,11 @@ class GenerationClient {
  public:
   explicit GenerationClient(ClientOptions options);
 
+  const std::string& tenant() const { return options_.tenant; }
+  const std::optional<double>& timeout_seconds() const { return options_.timeout_seconds; }
+  // For calls of one's own; they carry no deadline and no tenant.
+  v1::Generation::Stub* generation() const { return generation_.get(); }
+
   // Waits until the server answers. UNAVAILABLE with one sentence that names the address: nobody does.
   grpc::Status Connect(CancelSignal& cancel);
 

@@ -1,0 +1,121 @@
+#include "client/load_command.h"
+
+#include <algorithm>
+#include <ostream>
+#include <utility>
+
+#include "client/failure.h"
+
+namespace quire {
+namespace {
+
+constexpr int64_t kMaxLength = 1 << 20;
+
+// Empty, or what is wrong with NAME=SHARE: CLI11's convention.
+std::string ParseShare(const std::string& text, TenantShare* tenant) {
+  const size_t equals = text.rfind('=');
+  tenant->name = text.substr(0, equals);
+  const bool is_number =
+      equals != std::string::npos && CLI::detail::lexical_cast(text.substr(equals + 1), tenant->share);
+  const bool good = is_number && !tenant->name.empty() && tenant->share > 0 && tenant->share <= 1e6;
+  return good ? "" : "got " + text + ", expected NAME=SHARE with a share in (0, 1000000]";
+}
+
+std::string CheckShare(const std::string& text) {
+  TenantShare tenant;
+  return ParseShare(text, &tenant);
+}
+
+void AddLength(CLI::App& app, const std::string& what, LengthDistribution* length) {
+  app.add_option("--" + what + "-tokens", length->median, "Median length of " + what + "s")
+      ->check(CLI::Range(int64_t{1}, kMaxLength))
+      ->capture_default_str();
+  app.add_option("--" + what + "-sigma", length->sigma,
+                 "Spread of the lengths: log-normal with this deviation of the logarithm; 0: all alike")
+      ->check(CLI::Range(0.0, 3.0))
+      ->capture_default_str();
+  app.add_option("--max-" + what + "-tokens", length->max, "No " + what + " is longer")
+      ->check(CLI::Range(int64_t{1}, kMaxLength))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+LoadCommand::LoadCommand(CLI::App& app) : Command(&app) {
+  app.add_option("--requests", options_.num_requests, "How many")
+      ->check(CLI::Range(int64_t{1}, int64_t{10'000'000}))
+      ->capture_default_str();
+  auto* rate = app.add_option("--rate", options_.requests_per_second,
+                              "Open loop: requests per second, arriving at random (Poisson), whatever is open")
+                   ->check(CLI::Range(0.001, 100'000.0));
+  app.add_option("--concurrency", options_.concurrency, "Closed loop: requests in flight")
+      ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
+      ->capture_default_str()
+      ->excludes(rate);
+  AddLength(app, "prompt", &options_.prompt);
+  AddLength(app, "output", &options_.output);
+  app.add_option("--shared-prefix-tokens", options_.shared_prefix_tokens, "With which every prompt begins")
+      ->check(CLI::Range(int64_t{0}, kMaxLength))
+      ->capture_default_str();
+  app.add_option("--tenant-share", tenant_shares_, "A tenant and its share of the requests; may be repeated")
+      ->type_name("NAME=SHARE")
+      ->check(CheckShare);
+  app.add_option("--cancel-ratio", options_.cancel_ratio, "Share of the requests that are cancelled somewhere")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--ttft-limit", limits_.first_token_seconds, "A good request's first token comes within SECONDS")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--tpot-limit", limits_.seconds_per_output_token, "and each later one takes SECONDS in the mean")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", options_.seed, "The same seed makes the same load")->capture_default_str();
+}
+
+ExitCode LoadCommand::Run(CommandContext& context) {
+  if (const ExitCode code = Connect(context); code != ExitCode::kOk) {
+    return code;
+  }
+  v1::ListModelsResponse models;
+  if (const grpc::Status status = context.client.ListModels(models, context.cancel); !status.ok()) {
+    return ReportFailure(status, context);
+  }
+  if (models.models_size() == 0 || models.models(0).vocab_size() < 1) {
+    return ReportFailure({grpc::StatusCode::FAILED_PRECONDITION, "the server names no model with a vocabulary"},
+                         context);
+  }
+  options_.tenants.clear();
+  for (const std::string& share : tenant_shares_) {
+    ParseShare(share, &options_.tenants.emplace_back());
+  }
+  if (options_.tenants.empty()) {
+    options_.tenants = {{.name = context.client.tenant(), .share = 1}};
+  }
+  const std::vector<PlannedRequest> plan = PlanLoad(options_, models.models(0).vocab_size());
+  LoadRunner runner(context.client.generation(), context.client.timeout_seconds());
+  const auto show = [&](int64_t num_ended, int64_t num_open) {
+    if (context.console.err_is_terminal) {
+      context.console.err << "\r" << num_ended << " of " << plan.size() << " ended, " << num_open << " open   "
+                          << std::flush;
+    }
+  };
+  const LoadResult result = runner.Run(plan, options_, context.cancel, show);
+  if (context.console.err_is_terminal) {
+    context.console.err << "\n";
+  }
+  const Json report = LoadReport(result, limits_);
+  if (context.json) {
+    PrintJson(report, context);
+  } else {
+    context.console.out << RenderLoadReport(report);
+  }
+  if (context.cancel.IsCancelled()) {
+    return ReportFailure(grpc::Status::CANCELLED, context);
+  }
+  const bool failed = std::ranges::any_of(result.measurements, [](const LoadMeasurement& measurement) {
+    return measurement.status != grpc::StatusCode::OK && !measurement.cancelled_by_client;
+  });
+  return failed ? ExitCode::kFailed : ExitCode::kOk;
+}
+
+}  // namespace quire
