@@ -10,6 +10,7 @@
 #include "engine/base/generation_types.h"
 #include "engine/base/ids.h"
 #include "engine/base/token_sink.h"
+#include "engine/scheduler/precedence.h"
 #include "engine/scheduler/request_status.h"
 
 namespace quire {
@@ -35,7 +36,7 @@ struct Request {
 
   // Kept by the scheduler.
   RequestStatus status = RequestStatus::kWaiting;
-  int64_t running_priority = 0;          // with the age that it had when it was admitted
+  RunningRank rank;                      // while it runs
   int64_t num_computed_tokens = 0;       // whose keys and values are in the cache
   int64_t num_prompt_logprobs_sent = 0;  // for prompt tokens [1, 1 + num_prompt_logprobs_sent)
   int64_t num_cached_tokens = 0;         // of num_computed_tokens, found in the cache at its last admission

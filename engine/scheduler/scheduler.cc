@@ -27,7 +27,7 @@ SchedulerSnapshot::QueuedRequest Describe(const Request& request) {
   return {.id = request.id,
           .tenant = request.tenant,
           .status = request.status,
-          .running_priority = request.running_priority,
+          .rank = request.rank,
           .num_tokens = request.num_tokens(),
           .num_prompt_tokens = request.num_prompt_tokens,
           .num_computed_tokens = request.num_computed_tokens,
@@ -79,14 +79,36 @@ absl::Status Scheduler::AddRequest(std::unique_ptr<Request> request) {
 void Scheduler::Schedule(StepPlan* plan) {
   plan->Clear();
   TokenBudget budget{.num_tokens = config_.max_num_batched_tokens, .num_logits_rows = config_.max_num_logits_rows};
-  // After a preemption nobody is admitted in the same step: of the blocks given up, some are taken already.
-  const bool may_admit = ScheduleDecodes(&budget, plan);
+  const int64_t num_preemptions_before = num_preemptions_;
+  Request* const guest = MakeRoomForUnderserved();
+  ScheduleDecodes(&budget, plan);
   if (!plan->empty()) budget.num_tokens = std::min(budget.num_tokens, step_length_.num_prefill_tokens());
-  SchedulePrefills(may_admit, &budget, plan);
+  // After a preemption nobody is admitted in the same step, but the one that room was made for: of the blocks given
+  // up, some are taken already.
+  const bool preempted = num_preemptions_ > num_preemptions_before;
+  SchedulePrefills(preempted ? guest : NextWaiting(), !preempted, &budget, plan);
 }
 
-bool Scheduler::ScheduleDecodes(TokenBudget* budget, StepPlan* plan) {
-  const int64_t num_preemptions_before = num_preemptions_;
+Request* Scheduler::MakeRoomForUnderserved() {
+  Request* next = NextWaiting();
+  if (next == nullptr) return nullptr;
+  const int64_t num_blocks = cache_->BlocksFor(next->num_tokens());
+  while (num_running() == config_.max_num_seqs || num_blocks > cache_->num_available_blocks()) {
+    Request* displaced = DisplacedBy(*next);
+    if (displaced == nullptr) return nullptr;
+    Preempt(displaced);
+  }
+  return next;
+}
+
+Request* Scheduler::DisplacedBy(const Request& waiting) const {
+  for (auto running = running_.rbegin(); running != running_.rend(); ++running) {
+    if (tenants_.MayDisplace(waiting.tenant, (*running)->tenant)) return *running;
+  }
+  return nullptr;
+}
+
+void Scheduler::ScheduleDecodes(TokenBudget* budget, StepPlan* plan) {
   // By index: a preemption takes requests after this one from the end.
   for (size_t i = 0; i < running_.size() && budget->num_tokens > 0; ++i) {
     const Request& request = *running_[i];
@@ -96,10 +118,9 @@ bool Scheduler::ScheduleDecodes(TokenBudget* budget, StepPlan* plan) {
     const TokenDemand demand = DemandOf(request);
     AppendToPlan(request, demand, TakeTokens(demand, budget), plan);
   }
-  return num_preemptions_ == num_preemptions_before;
 }
 
-void Scheduler::SchedulePrefills(bool may_admit, TokenBudget* budget, StepPlan* plan) {
+void Scheduler::SchedulePrefills(Request* waiting, bool more_may_follow, TokenBudget* budget, StepPlan* plan) {
   prefills_.clear();
   for (Request* request : running_) {
     if (!Decodes(*request)) prefills_.emplace_back(PrecedenceOf(*request), request);
@@ -108,16 +129,17 @@ void Scheduler::SchedulePrefills(bool may_admit, TokenBudget* budget, StepPlan* 
   size_t next_running = 0;
   while (budget->num_tokens > 0 && budget->num_logits_rows > 0) {
     const bool has_running = next_running < prefills_.size();
-    Request* request = may_admit && num_running() < config_.max_num_seqs ? NextWaiting() : nullptr;
-    if (has_running && (request == nullptr || prefills_[next_running].first < PrecedenceOf(*request))) {
+    const bool has_waiting = waiting != nullptr && num_running() < config_.max_num_seqs;
+    if (!has_running && !has_waiting) return;
+    Request* request = nullptr;
+    if (has_running && (!has_waiting || prefills_[next_running].first < PrecedenceOf(*waiting))) {
       // It has had slots for all its tokens since it was admitted.
       request = prefills_[next_running++].second;
-    } else if (request == nullptr) {
-      return;
-    } else if (!Admit(request)) {
+    } else {
+      request = Admit(waiting) ? waiting : nullptr;
       // Nobody overtakes the first that does not fit.
-      may_admit = false;
-      continue;
+      waiting = request != nullptr && more_may_follow ? NextWaiting() : nullptr;
+      if (request == nullptr) continue;
     }
     const TokenDemand demand = DemandOf(*request);
     const int64_t num_tokens = TakeTokens(demand, budget);
@@ -142,20 +164,19 @@ bool Scheduler::EnsureSlots(const Request& request) {
       QUIRE_CHECK_LT(1, num_running());
       return false;
     }
-    PreemptLast();
+    headroom_.OnPreemption();
+    Preempt(running_.back());
   }
   return true;
 }
 
-void Scheduler::PreemptLast() {
-  Request* request = running_.back();
+void Scheduler::Preempt(Request* request) {
   StopRunning(request);
   request->num_computed_tokens = 0;
   request->num_cached_tokens = 0;
   request->status = RequestStatus::kPreempted;
   ++request->num_preemptions;
   ++num_preemptions_;
-  headroom_.OnPreemption();
   waiting_.Push(request);
 }
 
@@ -174,31 +195,42 @@ Request* Scheduler::NextWaiting() const {
 }
 
 Precedence Scheduler::PrecedenceOf(const Request& request) const {
-  const int64_t priority =
-      request.status == RequestStatus::kRunning
-          ? request.running_priority
-          : AgedPriority(request.priority, clock_->Now() - request.arrival_time, config_.priority_aging_seconds);
-  return {.priority = priority, .virtual_tokens = tenants_.virtual_tokens(request.tenant), .id = request.id};
+  const Duration waited = clock_->Now() - request.arrival_time;
+  const int64_t priority = request.status == RequestStatus::kRunning
+                               ? request.rank.priority
+                               : AgedPriority(request.priority, waited, config_.priority_aging_seconds);
+  return {.virtual_tokens = tenants_.virtual_tokens(request.tenant), .priority = priority, .id = request.id};
+}
+
+RunningRank Scheduler::RankOf(const Request& waiting) const {
+  const int64_t priority = PrecedenceOf(waiting).priority;
+  const int64_t num_before = std::ranges::count_if(running_, [&](const Request* request) {
+    return request->rank.priority <= priority && request->tenant == waiting.tenant;
+  });
+  return {.num_before = static_cast<double>(num_before) / LimitsOf(waiting.tenant, config_.tenants).weight,
+          .priority = priority,
+          .id = waiting.id};
 }
 
 bool Scheduler::Admit(Request* request) {
   // Rows that still owe a log-probability must be computed, whatever the cache holds.
   const int64_t num_readable =
       request->awaits_prompt_logprobs() ? request->num_prompt_logprobs_sent : request->num_tokens();
+  // Room for the growth of those that run already, unless theirs is the place to take.
+  const bool needs_headroom = !running_.empty() && DisplacedBy(*request) == nullptr;
   const std::optional<int64_t> num_cached =
       cache_->Admit({.request = request->id,
                      .token_ids = request->token_ids,
                      .max_num_tokens = request->max_stored_tokens(),
                      .cache_namespace = request->cache_namespace,
                      .max_cached_tokens = request->reads_prefix_cache ? num_readable : 0,
-                     .num_headroom_blocks = running_.empty() ? 0 : headroom_.num_blocks()});
+                     .num_headroom_blocks = needs_headroom ? headroom_.num_blocks() : 0});
   if (!num_cached) {
     if (!std::exchange(request->was_deferred, true)) ++num_deferred_admissions_;
     return false;
   }
   waiting_.Remove(request);
-  request->running_priority =
-      AgedPriority(request->priority, clock_->Now() - request->arrival_time, config_.priority_aging_seconds);
+  request->rank = RankOf(*request);
   request->status = RequestStatus::kRunning;
   request->num_computed_tokens = *num_cached;
   request->num_cached_tokens = *num_cached;
@@ -207,10 +239,8 @@ bool Scheduler::Admit(Request* request) {
     request->first_scheduled_time = clock_->Now();
     request->num_first_cached_tokens = *num_cached;
   }
-  const auto after = [](const Request* a, const Request* b) {
-    return std::pair(a->running_priority, a->id) < std::pair(b->running_priority, b->id);
-  };
-  running_.insert(std::ranges::upper_bound(running_, request, after), request);
+  const auto rank = [](const Request* running) { return running->rank; };
+  running_.insert(std::ranges::upper_bound(running_, request->rank, {}, rank), request);
   tenants_.Start(request->tenant,
                  BlocksForRequest(request->num_prompt_tokens, request->max_tokens, cache_->block_size()));
   return true;

@@ -45,7 +45,7 @@ class Scheduler {
 
   // Fills `plan` with the next step: running requests first, one token each if they decode; then what remains of the
   // step's tokens goes to prefills, running or waiting, by precedence. Out of blocks preempts the last running request
-  // by precedence. An empty plan: nothing can be computed.
+  // by rank. An empty plan: nothing can be computed.
   // Requests with their max_tokens of output must have been removed before.
   void Schedule(StepPlan* plan);
 
@@ -61,7 +61,7 @@ class Scheduler {
   std::unique_ptr<Request> Remove(RequestId id);
 
   Request* Find(RequestId id);
-  // Running requests by precedence, then waiting ones, in order of arrival within a tenant and priority. Valid until
+  // Running requests by rank, then waiting ones, in order of arrival within a tenant and priority. Valid until
   // the next change.
   std::vector<const Request*> Requests() const;
   // Appends the ids of requests whose deadline is at or before `now`.
@@ -87,9 +87,12 @@ class Scheduler {
   SchedulerSnapshot Snapshot() const;
 
  private:
-  // The two parts of Schedule, in their order. The first returns false if it had to preempt.
-  bool ScheduleDecodes(TokenBudget* budget, StepPlan* plan);
-  void SchedulePrefills(bool may_admit, TokenBudget* budget, StepPlan* plan);
+  // The three parts of Schedule, in their order.
+  // The waiting request that there is room for now, if need be at the cost of a tenant that runs more; or nullptr.
+  Request* MakeRoomForUnderserved();
+  void ScheduleDecodes(TokenBudget* budget, StepPlan* plan);
+  // Admits `waiting`, and if `more_may_follow` others after it.
+  void SchedulePrefills(Request* waiting, bool more_may_follow, TokenBudget* budget, StepPlan* plan);
 
   // Counts prompt tokens as served when they are planned, so that the same step's next choice knows.
   void ChargePrompt(const Request& request, int64_t num_tokens);
@@ -97,14 +100,17 @@ class Scheduler {
   // Slots for all tokens of a running request, at the cost of those after it. False if it is the last itself: it then
   // keeps what it has, and its place, until blocks are free or one before it takes them.
   [[nodiscard]] bool EnsureSlots(const Request& request);
-  void PreemptLast();
+  void Preempt(Request* request);
+  // The last running request by rank whose place `waiting` may take; nullptr if there is none.
+  Request* DisplacedBy(const Request& waiting) const;
   // The waiting request that is next, among those whose tenants may run another.
   Request* NextWaiting() const;
   // Moves a waiting request to running with slots for all its tokens, of which those found in the cache are computed.
   // False, and nothing changed, if they do not fit now.
   [[nodiscard]] bool Admit(Request* request);
   void StopRunning(Request* request);
-  Precedence PrecedenceOf(const Request& running) const;
+  Precedence PrecedenceOf(const Request& request) const;
+  RunningRank RankOf(const Request& waiting) const;
 
   void AppendToPlan(const Request& request, const TokenDemand& demand, int64_t num_tokens, StepPlan* plan) const;
   void CommitTokens(const ScheduledRequest& scheduled, Request* request);
@@ -116,8 +122,8 @@ class Scheduler {
 
   std::unordered_map<RequestId, std::unique_ptr<Request>> requests_;
   std::set<std::pair<TimePoint, RequestId>> deadlines_;
-  // By priority with the age at admission, then by arrival, both fixed while a request runs: so the first is never
-  // preempted, always advances, and every request ends.
+  // By rank, which is fixed while a request runs: so the first is never preempted, always advances, and every request
+  // ends.
   std::vector<Request*> running_;
   WaitingQueue waiting_;
   TenantLedger tenants_;

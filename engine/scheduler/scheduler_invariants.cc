@@ -96,8 +96,7 @@ class Validator {
     for (size_t i = 1; i < snapshot_.running.size(); ++i) {
       const auto& before = snapshot_.running[i - 1];
       const auto& after = snapshot_.running[i];
-      Expect(std::pair(before.running_priority, before.id) < std::pair(after.running_priority, after.id), after.id,
-             "runs after ", Name(before.id), ", which it precedes");
+      Expect(before.rank < after.rank, after.id, "runs after ", Name(before.id), ", which it precedes");
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "engine/base/ids.h"
 #include "engine/kv_cache/kv_cache_snapshot.h"
+#include "engine/scheduler/precedence.h"
 #include "engine/scheduler/request_status.h"
 #include "engine/scheduler/scheduler_config.h"
 
@@ -17,7 +18,7 @@ struct SchedulerSnapshot {
     RequestId id{};
     std::string tenant;
     RequestStatus status = RequestStatus::kWaiting;
-    int64_t running_priority = 0;
+    RunningRank rank;
     int64_t num_tokens = 0;
     int64_t num_prompt_tokens = 0;
     int64_t num_computed_tokens = 0;
@@ -34,7 +35,7 @@ struct SchedulerSnapshot {
 
   SchedulerConfig config;
   std::vector<RequestId> owned;        // every request, in no order
-  std::vector<QueuedRequest> running;  // by priority with age, then arrival
+  std::vector<QueuedRequest> running;  // by rank
   std::vector<QueuedRequest> waiting;
   std::vector<TenantAccount> tenants;
   int64_t num_waiting_tokens = 0;
@@ -46,7 +47,7 @@ struct SchedulerSnapshot {
 // - at most max_num_seqs run;
 // - num_computed_tokens < num_tokens <= prompt + max_tokens;
 // - running requests own blocks for their computed tokens, waiting ones own none and have computed none;
-// - running requests stand by priority and arrival, so that the first is never preempted;
+// - running requests stand by rank, so that the first is never preempted;
 // - the tenants' accounts are the sums over their requests, within their limits; so are the waiting tokens;
 // - the cache holds tables of running requests only, and its own invariants hold.
 // A request whose output is complete may stand with its last token until it is removed.

@@ -65,6 +65,13 @@ bool TenantLedger::MayStart(const std::string& tenant, int64_t num_blocks) const
   return !limits.max_kv_blocks || account.num_reserved_blocks + num_blocks <= *limits.max_kv_blocks;
 }
 
+bool TenantLedger::MayDisplace(const std::string& tenant, const std::string& other) const {
+  const Account& taking = accounts_.at(tenant);
+  const Account& giving = accounts_.at(other);
+  return static_cast<double>(taking.num_running + 1) / taking.limits.weight <=
+         static_cast<double>(giving.num_running - 1) / giving.limits.weight;
+}
+
 double TenantLedger::virtual_tokens(const std::string& tenant) const {
   const auto found = accounts_.find(tenant);
   return found != accounts_.end() ? found->second.virtual_tokens : 0;

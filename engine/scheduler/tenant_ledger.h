@@ -40,6 +40,10 @@ class TenantLedger {
   // Whether the tenant's limits let a request start that may come to own `num_blocks`.
   bool MayStart(const std::string& tenant, int64_t num_blocks) const;
 
+  // Whether `tenant` runs so much less than `other` that one of its requests may take the place of one of theirs:
+  // afterwards it still runs no more, by weight. So two tenants never take a place from each other in turns.
+  bool MayDisplace(const std::string& tenant, const std::string& other) const;
+
   // 0 for one that is not there.
   double virtual_tokens(const std::string& tenant) const;
 

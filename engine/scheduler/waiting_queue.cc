@@ -30,8 +30,8 @@ Request* WaitingQueue::Next(TimePoint now, double aging_seconds, const TenantLed
     const double virtual_tokens = ledger.virtual_tokens(tenant);
     for (const auto& [priority, line] : lines) {
       Request* first = line.begin()->second;
-      const Precedence precedence = {.priority = AgedPriority(priority, now - first->arrival_time, aging_seconds),
-                                     .virtual_tokens = virtual_tokens,
+      const Precedence precedence = {.virtual_tokens = virtual_tokens,
+                                     .priority = AgedPriority(priority, now - first->arrival_time, aging_seconds),
                                      .id = first->id};
       if ((next != nullptr && best < precedence) || !may_start(*first)) continue;
       next = first;

@@ -121,6 +121,58 @@ TEST_CASE("Out of blocks the least urgent gives way, though it came first") {
   CHECK(fixture.finished.size() == 2);
 }
 
+TEST_CASE("A tenant that has waited long in masses, all of it urgent, takes nothing from a newcomer") {
+  SchedulerFixture fixture(Config(), 256, 16);
+  for (int i = 0; i < 200; ++i) {
+    fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "flood", .priority = -100});
+  }
+  for (int i = 0; i < 40; ++i) {
+    fixture.clock.Advance(seconds(60));
+    fixture.Step();
+  }
+  const RequestId small = fixture.Add({.num_prompt_tokens = 16, .max_tokens = 1, .tenant = "small"});
+  for (int i = 0; i < 11; ++i) fixture.Step();
+  CHECK(fixture.finished.contains(small));
+}
+
+TEST_CASE("A newcomer takes its place at once from a tenant that has them all") {
+  SECTION("sequences") {
+    SchedulerFixture fixture(Config(), 256, 16);
+    for (int i = 0; i < 8; ++i) fixture.Add({.num_prompt_tokens = 16, .max_tokens = 100, .tenant = "flood"});
+    for (int i = 0; i < 5; ++i) fixture.Step();
+    const RequestId small = fixture.Add({.num_prompt_tokens = 16, .max_tokens = 1, .tenant = "small"});
+    fixture.Step();  // in which the flood is served more than what it was equal to
+    fixture.Step();
+    CHECK(fixture.finished.contains(small));
+    CHECK(fixture.scheduler.num_preemptions() == 1);
+    fixture.RunToEnd();
+    CHECK(fixture.finished.size() == 9);
+  }
+  SECTION("blocks") {
+    SchedulerFixture fixture(Config(), 12, 16);
+    for (int i = 0; i < 3; ++i) fixture.Add({.num_prompt_tokens = 60, .max_tokens = 60, .tenant = "flood"});
+    for (int i = 0; i < 3; ++i) fixture.Step();
+    REQUIRE(fixture.cache.num_available_blocks() < 3);
+    const RequestId small = fixture.Add({.num_prompt_tokens = 40, .max_tokens = 1, .tenant = "small"});
+    fixture.Step();
+    CHECK(fixture.finished.contains(small));
+    CHECK(fixture.scheduler.num_preemptions() > 0);
+    fixture.RunToEnd();
+    CHECK(fixture.finished.size() == 4);
+  }
+}
+
+TEST_CASE("Out of blocks the tenant that runs most gives way, not the newcomer") {
+  SchedulerFixture fixture(Config(), 12, 16);
+  for (int i = 0; i < 3; ++i) fixture.Add({.num_prompt_tokens = 40, .max_tokens = 60, .tenant = "flood"});
+  for (int i = 0; i < 3; ++i) fixture.Step();
+  const RequestId small = fixture.Add({.num_prompt_tokens = 20, .max_tokens = 60, .tenant = "small"});
+  fixture.StepUntil([&] { return fixture.scheduler.num_preemptions() > 0; });
+  REQUIRE(fixture.scheduler.Find(small)->status == RequestStatus::kRunning);
+  fixture.RunToEnd();
+  CHECK(fixture.finished.at(small)->num_preemptions == 0);
+}
+
 TEST_CASE("A long prompt of one tenant does not hold up another's short one") {
   SchedulerConfig config = Config();
   config.max_num_batched_tokens = 16;

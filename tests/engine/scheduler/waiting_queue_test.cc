@@ -77,21 +77,27 @@ TEST_CASE("Among equal priorities the tenant that was served least goes first") 
   CHECK(f.Next() == 1);
 }
 
-TEST_CASE("Waiting makes up for priority") {
+TEST_CASE("Waiting makes up for priority within a tenant") {
   Queue f;
   f.Push(1, "a", 2);
   f.clock.Advance(seconds(19));
-  Request* urgent = f.Push(2, "b", 0);
-  f.ledger.Serve("a", 1000);
+  Request* urgent = f.Push(2, "a", 0);
   CHECK(f.Next() == 2);
-  // Two levels of age: equal now, but the tenant was served more.
+  // Two levels of age: as urgent now, and it came first.
   f.clock.Advance(seconds(1));
-  CHECK(f.Next() == 2);
-  // A newcomer is as young as the other was, and a third level makes the difference.
-  f.queue.Remove(urgent);
-  f.clock.Advance(seconds(10));
-  f.Push(3, "c", 0);
   CHECK(f.Next() == 1);
+  f.queue.Remove(urgent);
+  f.Push(3, "a", -1);
+  CHECK(f.Next() == 3);
+}
+
+TEST_CASE("Neither urgency nor age takes another tenant's share") {
+  Queue f;
+  f.Push(1, "a", -100);
+  f.clock.Advance(seconds(1000));
+  f.Push(2, "b", 0);
+  f.ledger.Serve("a", 1);
+  CHECK(f.Next() == 2);
 }
 
 TEST_CASE("Who may not start holds up nobody else") {
