@@ -126,6 +126,7 @@ void Engine::Finish(RequestId id, FinishReason reason, int64_t num_output_tokens
 }
 
 StepOutcome Engine::Step() {
+  EnterStage(StepStage::kSchedule);
   ExpireDeadlines();
   scheduler_->Schedule(&plan_);
   if (plan_.empty()) {
@@ -134,12 +135,15 @@ StepOutcome Engine::Step() {
     return StepOutcome::kIdle;
   }
   ++num_steps_;
+  EnterStage(StepStage::kExecute);
   const TimePoint begin = clock_->Now();
   const absl::StatusOr<MatrixView<float>> logits = model_runner_->Execute(plan_);
   if (logits.ok()) {
+    EnterStage(StepStage::kSample);
     SampleAll(*logits);
     scheduler_->ObserveStep(plan_, ToSeconds(clock_->Now() - begin));
     scheduler_->Update(plan_, sampled_);
+    EnterStage(StepStage::kEmit);
     EmitAll();
   } else {
     FailStep(logits.status());
@@ -154,7 +158,9 @@ void Engine::ExpireDeadlines() {
   expired_.clear();
   scheduler_->CollectExpired(clock_->Now(), &expired_);
   for (const RequestId id : expired_) {
+    const TimePoint deadline = *scheduler_->Find(id)->deadline;
     Cancel(id, absl::DeadlineExceededError("the request's deadline passed before it was complete"));
+    if (observer_ != nullptr) observer_->OnDeadlineExpired(deadline);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "engine/base/generation_types.h"
 #include "engine/base/ids.h"
 #include "engine/kv_cache/kv_cache_manager.h"
+#include "engine/runtime/engine_observer.h"
 #include "engine/runtime/engine_stats.h"
 #include "engine/runtime/generation.h"
 #include "engine/runtime/model_runner.h"
@@ -50,6 +51,9 @@ class Engine {
   const EngineLimits& limits() const { return limits_; }
   const Clock& clock() const { return *clock_; }
 
+  // Told what happens within steps from now on; null: nobody is. Must outlive the last step.
+  void SetObserver(EngineObserver* observer) { observer_ = observer; }
+
   // Puts a validated request at the end of the queue. `id` is new.
   void AddRequest(RequestId id, GenerationRequest request);
 
@@ -63,6 +67,8 @@ class Engine {
   StepOutcome Step();
 
   bool HasWork() const { return scheduler_->HasWork(); }
+  int64_t num_waiting() const { return scheduler_->num_waiting(); }
+  int64_t num_waiting_tokens() const { return scheduler_->num_waiting_tokens(); }
   int64_t num_steps() const { return num_steps_; }
   int64_t num_finished_requests() const { return num_finished_requests_; }
   EngineStats Stats(bool with_requests) const;
@@ -89,6 +95,9 @@ class Engine {
     bool has_token = false;
   };
 
+  void EnterStage(StepStage stage) {
+    if (observer_ != nullptr) observer_->OnStage(stage);
+  }
   void ExpireDeadlines();
   void FailStep(const absl::Status& status);
   // Fills results_ and sampled_. A request that fails ends here and leaves no result.
@@ -102,6 +111,7 @@ class Engine {
   void End(RequestId id, const absl::Status& status, FinishReason reason, int64_t max_counted_tokens);
 
   const Clock* const clock_;
+  EngineObserver* observer_ = nullptr;
   const std::unique_ptr<KvCacheManager> kv_cache_;
   const std::unique_ptr<Scheduler> scheduler_;
   const std::unique_ptr<ModelRunner> model_runner_;

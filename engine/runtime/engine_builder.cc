@@ -169,7 +169,10 @@ std::unique_ptr<EngineLoop> StartEngine(const EngineConfig& config, const Choice
   dependencies.model_runner = std::move(runner);
   dependencies.end_of_generation_ids = std::move(end_of_generation_ids);
   dependencies.seed = std::random_device()();
-  return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)));
+  const QueueLimits queue_limits = {.max_queued_requests = config.max_queued_requests,
+                                    .max_queued_tokens = config.max_queued_tokens,
+                                    .refuse_late_requests = config.refuse_late_requests};
+  return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)), queue_limits);
 }
 
 }  // namespace

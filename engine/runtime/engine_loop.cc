@@ -1,24 +1,35 @@
 #include "engine/runtime/engine_loop.h"
 
+#include <algorithm>
 #include <chrono>
-#include <type_traits>
+#include <optional>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/log.h"
 #include "engine/base/status.h"
-#include "engine/base/strings.h"
 #include "engine/runtime/request_validation.h"
 
 namespace quire {
 namespace {
 
-constexpr std::chrono::milliseconds kRetryDelay(1000);
+constexpr std::chrono::milliseconds kDrainingRetryDelay(1000);
+
+Histogram ReleaseStepsHistogram() { return Histogram({0, 1, 2, 4, 8}); }
+
+Histogram ReleaseSecondsHistogram() {
+  return Histogram({0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10});
+}
 
 }  // namespace
 
-EngineLoop::EngineLoop(std::unique_ptr<Engine> engine, int64_t max_open_requests)
-    : engine_(std::move(engine)), max_open_requests_(max_open_requests), thread_([this] { Run(); }) {}
+EngineLoop::EngineLoop(std::unique_ptr<Engine> engine, const QueueLimits& queue_limits)
+    : engine_(std::move(engine)),
+      queue_limits_(queue_limits),
+      release_steps_(ReleaseStepsHistogram()),
+      release_seconds_(ReleaseSecondsHistogram()),
+      drain_rate_(engine_->clock().Now()),
+      thread_([this] { Run(); }) {}
 
 EngineLoop::~EngineLoop() {
   {
@@ -38,13 +49,12 @@ absl::StatusOr<RequestId> EngineLoop::Submit(GenerationRequest request) {
   RequestId id{};
   {
     const std::lock_guard lock(mutex_);
-    if (draining_ || stopping_) return Unavailable("the server is draining and takes no new requests", kRetryDelay);
-    const int64_t num_open = static_cast<int64_t>(num_accepted_requests_) - num_finished_requests_;
-    if (num_open >= max_open_requests_) {
-      return Overloaded(
-          StrCat("the queue is full: ", num_open, " requests wait or run, at most ", max_open_requests_, " may"),
-          kRetryDelay);
+    if (draining_ || stopping_) {
+      return Unavailable("the server is draining and takes no new requests", kDrainingRetryDelay);
     }
+    QUIRE_RETURN_IF_ERROR(CheckRoom(request));
+    ++unpublished_.num_requests;
+    unpublished_.num_tokens += static_cast<int64_t>(request.prompt_token_ids.size());
     // Under the lock, so that ids are in the order of arrival in the inbox.
     id = RequestId{++num_accepted_requests_};
     inbox_.push_back(AddCommand{id, std::move(request)});
@@ -53,10 +63,21 @@ absl::StatusOr<RequestId> EngineLoop::Submit(GenerationRequest request) {
   return id;
 }
 
-void EngineLoop::Cancel(RequestId id, absl::Status status) { Post(CancelCommand{id, std::move(status)}); }
+absl::Status EngineLoop::CheckRoom(const GenerationRequest& request) const {
+  const QueueState queue = {.num_requests = waiting_.num_requests + unpublished_.num_requests,
+                            .num_tokens = waiting_.num_tokens + unpublished_.num_tokens,
+                            .drained_tokens_per_second = drain_rate_.tokens_per_second()};
+  QueueCandidate candidate = {.num_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
+                              .priority = request.priority,
+                              .seconds_to_deadline = std::nullopt};
+  if (request.deadline) candidate.seconds_to_deadline = ToSeconds(*request.deadline - engine_->clock().Now());
+  return CheckQueue(queue_limits_, queue, candidate);
+}
+
+void EngineLoop::Cancel(RequestId id, absl::Status status) { Post(CancelCommand{id, std::move(status), StampNow()}); }
 
 void EngineLoop::Finish(RequestId id, FinishReason reason, int64_t num_output_tokens) {
-  Post(FinishCommand{id, reason, num_output_tokens});
+  Post(FinishCommand{id, reason, num_output_tokens, StampNow()});
 }
 
 void EngineLoop::CancelAll(absl::Status status) { Post(CancelAllCommand{std::move(status)}); }
@@ -66,6 +87,13 @@ EngineStats EngineLoop::GetStats(bool with_requests) {
   std::future<EngineStats> answer = command.answer.get_future();
   Post(std::move(command));
   return answer.get();
+}
+
+int64_t EngineLoop::ClearPrefixCache() {
+  ClearPrefixCacheCommand command;
+  std::future<int64_t> num_freed_blocks = command.num_freed_blocks.get_future();
+  Post(std::move(command));
+  return num_freed_blocks.get();
 }
 
 void EngineLoop::StartDraining() {
@@ -89,6 +117,15 @@ int64_t EngineLoop::num_open_requests() const {
   return static_cast<int64_t>(num_accepted_requests_) - num_finished_requests_;
 }
 
+EngineProgress EngineLoop::progress() const {
+  return {.num_steps = num_steps(),
+          .num_open_requests = num_open_requests(),
+          .stage = stage_.load(std::memory_order_relaxed),
+          .predicted_step_seconds = predicted_step_seconds_.load(std::memory_order_relaxed)};
+}
+
+EngineLoop::Stamp EngineLoop::StampNow() const { return {engine_->clock().Now(), num_steps()}; }
+
 void EngineLoop::Post(Command command) {
   {
     const std::lock_guard lock(mutex_);
@@ -98,6 +135,7 @@ void EngineLoop::Post(Command command) {
 }
 
 void EngineLoop::Run() {
+  engine_->SetObserver(this);
   std::vector<Command> commands;
   bool was_busy = false;
   while (TakeCommands(&commands)) {
@@ -124,25 +162,82 @@ bool EngineLoop::TakeCommands(std::vector<Command>* commands) {
 }
 
 void EngineLoop::Execute(Command& command) {
-  std::visit(
-      [this](auto& c) {
-        using T = std::decay_t<decltype(c)>;
-        if constexpr (std::is_same_v<T, AddCommand>) {
-          engine_->AddRequest(c.id, std::move(c.request));
-        } else if constexpr (std::is_same_v<T, CancelCommand>) {
-          engine_->Cancel(c.id, c.status);
-        } else if constexpr (std::is_same_v<T, FinishCommand>) {
-          engine_->Finish(c.id, c.reason, c.num_output_tokens);
-        } else if constexpr (std::is_same_v<T, CancelAllCommand>) {
-          engine_->CancelAll(c.status);
-        } else {
-          c.answer.set_value(engine_->Stats(c.with_requests));
-        }
-      },
-      command);
+  std::visit([this](auto& alternative) { Execute(alternative); }, command);
+}
+
+void EngineLoop::Execute(AddCommand& command) {
+  ++taken_.num_requests;
+  taken_.num_tokens += static_cast<int64_t>(command.request.prompt_token_ids.size());
+  engine_->AddRequest(command.id, std::move(command.request));
+}
+
+void EngineLoop::Execute(CancelCommand& command) {
+  const int64_t num_finished_before = engine_->num_finished_requests();
+  engine_->Cancel(command.id, command.status);
+  if (engine_->num_finished_requests() != num_finished_before) ObserveRelease(command.stamp);
+}
+
+void EngineLoop::Execute(FinishCommand& command) {
+  const int64_t num_finished_before = engine_->num_finished_requests();
+  engine_->Finish(command.id, command.reason, command.num_output_tokens);
+  if (engine_->num_finished_requests() != num_finished_before) ObserveRelease(command.stamp);
+}
+
+void EngineLoop::Execute(CancelAllCommand& command) { engine_->CancelAll(command.status); }
+
+void EngineLoop::Execute(StatsCommand& command) {
+  EngineStats stats = engine_->Stats(command.with_requests);
+  stats.release_steps = release_steps_;
+  stats.release_seconds = release_seconds_;
+  {
+    const std::lock_guard lock(mutex_);
+    stats.drained_tokens_per_second = drain_rate_.tokens_per_second();
+  }
+  command.answer.set_value(std::move(stats));
+}
+
+void EngineLoop::Execute(ClearPrefixCacheCommand& command) {
+  command.num_freed_blocks.set_value(engine_->ClearPrefixCache());
+}
+
+// The blocks are free now: the engine has just executed the command.
+void EngineLoop::ObserveRelease(const Stamp& stamp) {
+  release_steps_.Add(static_cast<double>(engine_->num_steps() - stamp.num_steps));
+  release_seconds_.Add(ToSeconds(engine_->clock().Now() - stamp.time));
+}
+
+// Deadlines are looked at before every step, so that one which passed during the last step has cost that one.
+void EngineLoop::OnDeadlineExpired(TimePoint deadline) {
+  release_steps_.Add(deadline < step_ended_ ? 1 : 0);
+  release_seconds_.Add(ToSeconds(engine_->clock().Now() - deadline));
+}
+
+void EngineLoop::OnStage(StepStage stage) {
+  stage_.store(stage, std::memory_order_relaxed);
+  // As soon as it is settled who waits, not only after the step.
+  if (stage == StepStage::kExecute) PublishQueue();
+}
+
+void EngineLoop::PublishQueue() {
+  const Queued now_waiting = {engine_->num_waiting(), engine_->num_waiting_tokens()};
+  const TimePoint now = engine_->clock().Now();
+  const std::lock_guard lock(mutex_);
+  // Preempted requests come back to the queue: then less has left it than was admitted.
+  const int64_t num_left_tokens =
+      std::max<int64_t>(0, waiting_.num_tokens + taken_.num_tokens - now_waiting.num_tokens);
+  // Requests that are admitted as soon as they come say nothing about how fast a queue empties.
+  drain_rate_.Observe(now, num_left_tokens, /*was_waiting=*/waiting_.num_requests > 0);
+  waiting_ = now_waiting;
+  unpublished_.num_requests -= taken_.num_requests;
+  unpublished_.num_tokens -= taken_.num_tokens;
+  taken_ = {};
 }
 
 void EngineLoop::PublishProgress() {
+  PublishQueue();
+  step_ended_ = engine_->clock().Now();
+  stage_.store(StepStage::kBetweenSteps, std::memory_order_relaxed);
+  predicted_step_seconds_.store(engine_->predicted_step_seconds(), std::memory_order_relaxed);
   num_steps_.store(engine_->num_steps(), std::memory_order_relaxed);
   bool is_idle = false;
   {

@@ -14,26 +14,36 @@
 #include "engine/base/generation_types.h"
 #include "engine/runtime/engine.h"
 #include "engine/runtime/engine_stats.h"
+#include "engine/runtime/drain_rate.h"
+#include "engine/runtime/engine_observer.h"
 #include "engine/runtime/generation.h"
+#include "engine/runtime/queue_limits.h"
 
 namespace quire {
 
-// The engine's thread with its inbox: the border between callers' threads and the single-threaded Engine.
-// Public methods are thread-safe and never wait for a step, except GetStats, which waits for at most one.
-// Sinks are called from the engine's thread, without a lock held.
-class EngineLoop {
- public:
-  // Accepted requests that have not ended, beyond which Submit answers RESOURCE_EXHAUSTED.
-  static constexpr int64_t kDefaultMaxOpenRequests = 4096;
+// What tells an engine that works from one that hangs.
+struct EngineProgress {
+  int64_t num_steps = 0;  // ended, since start
+  int64_t num_open_requests = 0;
+  StepStage stage = StepStage::kBetweenSteps;
+  double predicted_step_seconds = 0;  // 0: unknown
+};
 
-  explicit EngineLoop(std::unique_ptr<Engine> engine, int64_t max_open_requests = kDefaultMaxOpenRequests);
+// The engine's thread with its inbox: the border between callers' threads and the single-threaded Engine.
+// Public methods are thread-safe and never wait for a step, except GetStats and ClearPrefixCache, which wait for at
+// most one.
+// Sinks are called from the engine's thread, without a lock held.
+class EngineLoop : private EngineObserver {
+ public:
+  explicit EngineLoop(std::unique_ptr<Engine> engine, const QueueLimits& queue_limits = {});
   // Ends what still runs with UNAVAILABLE, then joins the thread.
-  ~EngineLoop();
+  ~EngineLoop() override;
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;
 
   // Validates and hands the request over. OK: the sink will get exactly one OnFinish. An error (INVALID_ARGUMENT,
-  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE while draining): the sink will never be called.
+  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED by the queue's limits, UNAVAILABLE while draining): the sink will never be
+  // called.
   absl::StatusOr<RequestId> Submit(GenerationRequest request);
 
   // Ends a request at the next step's beginning, with `status` (CANCELLED, DEADLINE_EXCEEDED): its blocks are free
@@ -47,6 +57,9 @@ class EngineLoop {
   // A copy of the counters, between two steps.
   EngineStats GetStats(bool with_requests);
 
+  // Forgets all cached prefixes; the number of blocks that were cached and are free now.
+  int64_t ClearPrefixCache();
+
   // Refuses new requests with UNAVAILABLE from now on; those accepted go on.
   void StartDraining();
   bool draining() const;
@@ -57,23 +70,31 @@ class EngineLoop {
 
   // What a request must keep to.
   const EngineLimits& limits() const { return engine_->limits(); }
-  // Steps since start. While requests are open and this stands still for long, the engine hangs.
+  // Steps that have ended, since start.
   int64_t num_steps() const { return num_steps_.load(std::memory_order_relaxed); }
   int64_t num_open_requests() const;
+  EngineProgress progress() const;
 
  private:
   struct AddCommand {
     RequestId id;
     GenerationRequest request;
   };
+  // When something happened that ends a request.
+  struct Stamp {
+    TimePoint time;
+    int64_t num_steps;
+  };
   struct CancelCommand {
     RequestId id;
     absl::Status status;
+    Stamp stamp;
   };
   struct FinishCommand {
     RequestId id;
     FinishReason reason;
     int64_t num_output_tokens;
+    Stamp stamp;
   };
   struct CancelAllCommand {
     absl::Status status;
@@ -82,19 +103,46 @@ class EngineLoop {
     bool with_requests;
     std::promise<EngineStats> answer;
   };
-  using Command = std::variant<AddCommand, CancelCommand, FinishCommand, CancelAllCommand, StatsCommand>;
+  struct ClearPrefixCacheCommand {
+    std::promise<int64_t> num_freed_blocks;
+  };
+  using Command =
+      std::variant<AddCommand, CancelCommand, FinishCommand, CancelAllCommand, StatsCommand, ClearPrefixCacheCommand>;
+  struct Queued {
+    int64_t num_requests = 0;
+    int64_t num_tokens = 0;
+  };
 
   void Post(Command command);
+  Stamp StampNow() const;
+  // With mutex_ held.
+  absl::Status CheckRoom(const GenerationRequest& request) const;
 
   // The engine's thread.
   void Run();
   // Moves the inbox to `commands`; waits while there is neither a command nor work. False: stop.
   bool TakeCommands(std::vector<Command>* commands);
   void Execute(Command& command);
+  void Execute(AddCommand& command);
+  void Execute(CancelCommand& command);
+  void Execute(FinishCommand& command);
+  void Execute(CancelAllCommand& command);
+  void Execute(StatsCommand& command);
+  void Execute(ClearPrefixCacheCommand& command);
+  void ObserveRelease(const Stamp& stamp);
+  void PublishQueue();
   void PublishProgress();
+  void OnStage(StepStage stage) override;
+  void OnDeadlineExpired(TimePoint deadline) override;
 
   const std::unique_ptr<Engine> engine_;  // used by the engine's thread alone, but for what is fixed
-  const int64_t max_open_requests_;
+  const QueueLimits queue_limits_;
+
+  // The engine's thread's.
+  Queued taken_;          // of the commands of this turn, until it is published who of them waits
+  TimePoint step_ended_;  // the last one
+  Histogram release_steps_;
+  Histogram release_seconds_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable inbox_changed_;
@@ -102,10 +150,15 @@ class EngineLoop {
   std::vector<Command> inbox_;
   uint64_t num_accepted_requests_ = 0;
   int64_t num_finished_requests_ = 0;
+  Queued waiting_;      // in the engine, as last published
+  Queued unpublished_;  // submitted since
+  DrainRate drain_rate_;
   bool draining_ = false;
   bool stopping_ = false;
 
   std::atomic<int64_t> num_steps_ = 0;
+  std::atomic<StepStage> stage_ = StepStage::kBetweenSteps;
+  std::atomic<double> predicted_step_seconds_ = 0;
   std::thread thread_;  // last: starts when all else is there
 };
 

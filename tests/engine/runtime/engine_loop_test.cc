@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "catch2/catch_test_macros.hpp"
 #include "engine/base/status.h"
-#include "tests/support/fake_engine.h"
+#include "tests/engine/runtime/engine_loop_harness.h"
 
 namespace quire {
 namespace {
 
-using testing::FakeEngine;
 using testing::FakeEngineConfig;
 using testing::FakeModelRunner;
 using testing::RecordingSink;
@@ -28,62 +25,7 @@ std::vector<TokenId> Expected(const std::vector<TokenId>& prompt, int64_t num_to
   return FakeModelRunner::GreedyContinuation(prompt, num_tokens, 97);
 }
 
-// Holds the engine's thread inside a step, so that a test knows where it stands.
-class Gate {
- public:
-  // For FakeModelRunner::SetOnExecute.
-  void Pass() {
-    std::unique_lock lock(mutex_);
-    is_inside_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return num_permits_ != 0; });
-    if (num_permits_ > 0) --num_permits_;
-    is_inside_ = false;
-  }
-  void WaitUntilInside() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_inside_; });
-  }
-  void LetOneStepPass() { AddPermits(1); }
-  void Open() { AddPermits(kUnlimited); }
-
- private:
-  static constexpr int kUnlimited = -1;
-  void AddPermits(int permits) {
-    const std::lock_guard lock(mutex_);
-    num_permits_ = permits;
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_inside_ = false;
-  int num_permits_ = 0;
-};
-
-struct Harness {
-  explicit Harness(const FakeEngineConfig& config = {}, bool gated = false, int64_t max_open_requests = 1000) {
-    FakeEngine fake = testing::MakeFakeEngine(config, &clock);
-    if (gated) fake.runner->SetOnExecute([this] { gate.Pass(); });
-    fake.runner->SetRecording(false);
-    loop = std::make_unique<EngineLoop>(std::move(fake.engine), max_open_requests);
-  }
-  GenerationRequest Request(const std::vector<TokenId>& prompt, std::optional<int64_t> max_tokens,
-                            const std::shared_ptr<RecordingSink>& sink) const {
-    return testing::GreedyRequest(prompt, max_tokens, sink, clock);
-  }
-  std::shared_ptr<RecordingSink> Submit(std::optional<int64_t> max_tokens, RequestId* id = nullptr) {
-    auto sink = std::make_shared<RecordingSink>();
-    const auto submitted = loop->Submit(Request(kPrompt, max_tokens, sink));
-    REQUIRE(submitted.ok());
-    if (id != nullptr) *id = *submitted;
-    return sink;
-  }
-
-  SteadyClock clock;
-  Gate gate;  // outlives the loop
-  std::unique_ptr<EngineLoop> loop;
-};
+using Harness = testing::EngineLoopHarness<SteadyClock>;
 
 TEST_CASE("a submitted request runs to its end") {
   Harness harness;
@@ -147,18 +89,6 @@ TEST_CASE("statistics are answered while idle and between two steps") {
   CHECK(stats.num_invariant_violations == 0);
   harness.loop->CancelAll(absl::CancelledError("enough"));
   REQUIRE(harness.loop->WaitUntilIdle(harness.clock.Now() + kPatience));
-}
-
-TEST_CASE("more open requests than allowed are refused with a delay to retry after") {
-  Harness harness({}, /*gated=*/true, /*max_open_requests=*/2);
-  const auto a = harness.Submit(3);
-  const auto b = harness.Submit(3);
-  const auto refused = harness.loop->Submit(harness.Request(kPrompt, 3, std::make_shared<RecordingSink>()));
-  CHECK(refused.status().code() == absl::StatusCode::kResourceExhausted);
-  CHECK(RetryDelayOf(refused.status()).has_value());
-  harness.gate.Open();
-  REQUIRE(harness.loop->WaitUntilIdle(harness.clock.Now() + kPatience));
-  harness.Submit(3)->WaitForFinish();
 }
 
 TEST_CASE("draining refuses the new and finishes the accepted") {

@@ -1,0 +1,52 @@
+#include "engine/runtime/queue_limits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+
+#include "engine/base/status.h"
+
+namespace quire {
+namespace {
+
+absl::Status CheckDeadline(const QueueState& queue, const QueueCandidate& candidate) {
+  const double rate = queue.drained_tokens_per_second;
+  if (!candidate.seconds_to_deadline || candidate.priority < 0 || rate <= 0) return absl::OkStatus();
+  const double wait_seconds = static_cast<double>(queue.num_tokens) / rate;
+  if (wait_seconds <= *candidate.seconds_to_deadline) return absl::OkStatus();
+  return absl::DeadlineExceededError(std::format(
+      "the deadline in {:.3f} s can't be met: {} tokens of {} requests wait ahead, {:.3f} s at the measured "
+      "{:.1f} tokens/s",
+      *candidate.seconds_to_deadline, queue.num_tokens, queue.num_requests, wait_seconds, rate));
+}
+
+}  // namespace
+
+std::chrono::milliseconds RetryDelayFor(int64_t num_tokens, double drained_tokens_per_second) {
+  if (drained_tokens_per_second <= 0) return kUnknownRetryDelay;
+  const double milliseconds = std::ceil(1000 * static_cast<double>(num_tokens) / drained_tokens_per_second);
+  // Compared before it is converted: it may be beyond any integer.
+  if (milliseconds >= static_cast<double>(kMaxRetryDelay.count())) return kMaxRetryDelay;
+  return std::max(kMinRetryDelay, std::chrono::milliseconds(static_cast<int64_t>(milliseconds)));
+}
+
+absl::Status CheckQueue(const QueueLimits& limits, const QueueState& queue, const QueueCandidate& candidate) {
+  if (queue.num_requests == 0) return absl::OkStatus();
+  if (queue.num_requests >= limits.max_queued_requests) {
+    // Room for one: the average of those that wait must leave.
+    return Overloaded(StrCat("the queue is full: ", queue.num_requests, " requests wait, at most ",
+                             limits.max_queued_requests, " may (max_queued_requests)"),
+                      RetryDelayFor(queue.num_tokens / queue.num_requests, queue.drained_tokens_per_second));
+  }
+  // Compared by difference: a sum may overflow.
+  if (candidate.num_tokens > limits.max_queued_tokens - queue.num_tokens) {
+    const int64_t excess = queue.num_tokens - (limits.max_queued_tokens - candidate.num_tokens);
+    return Overloaded(
+        StrCat("the queue is full: ", queue.num_tokens, " tokens wait, with this request's ", candidate.num_tokens,
+               " they were more than ", limits.max_queued_tokens, " (max_queued_tokens)"),
+        RetryDelayFor(std::min(excess, queue.num_tokens), queue.drained_tokens_per_second));
+  }
+  return limits.refuse_late_requests ? CheckDeadline(queue, candidate) : absl::OkStatus();
+}
+
+}  // namespace quire

@@ -1,0 +1,68 @@
+#include "engine/runtime/queue_limits.h"
+
+#include <limits>
+#include <string>
+
+#include "catch2/catch_test_macros.hpp"
+#include "engine/base/status.h"
+
+namespace quire {
+namespace {
+
+constexpr QueueLimits kLimits = {.max_queued_requests = 3, .max_queued_tokens = 100, .refuse_late_requests = true};
+
+absl::StatusCode Check(const QueueState& queue, const QueueCandidate& candidate, const QueueLimits& limits = kLimits) {
+  return CheckQueue(limits, queue, candidate).code();
+}
+
+TEST_CASE("a queue has room up to its limits") {
+  CHECK(Check({.num_requests = 2, .num_tokens = 90}, {.num_tokens = 10}) == absl::StatusCode::kOk);
+  CHECK(Check({.num_requests = 3, .num_tokens = 3}, {.num_tokens = 1}) == absl::StatusCode::kResourceExhausted);
+  CHECK(Check({.num_requests = 2, .num_tokens = 91}, {.num_tokens = 10}) == absl::StatusCode::kResourceExhausted);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  CHECK(Check({.num_requests = 1, .num_tokens = 1}, {.num_tokens = kMost}) == absl::StatusCode::kResourceExhausted);
+}
+
+TEST_CASE("where nothing waits any size is taken, and nothing is late") {
+  CHECK(Check({}, {.num_tokens = 1000}) == absl::StatusCode::kOk);
+  CHECK(Check({.drained_tokens_per_second = 1}, {.num_tokens = 1000, .seconds_to_deadline = 0.1}) ==
+        absl::StatusCode::kOk);
+}
+
+TEST_CASE("a refusal says when there will be room") {
+  // The mean of those that wait must leave: 30 tokens at 10 a second.
+  CHECK(RetryDelayOf(CheckQueue(kLimits, {.num_requests = 3, .num_tokens = 90, .drained_tokens_per_second = 10},
+                                {.num_tokens = 1})) == std::chrono::milliseconds(3000));
+  // What is too much must leave: 5 tokens.
+  CHECK(RetryDelayOf(CheckQueue(kLimits, {.num_requests = 2, .num_tokens = 95, .drained_tokens_per_second = 10},
+                                {.num_tokens = 10})) == std::chrono::milliseconds(500));
+  // All must leave, and then any size is taken.
+  CHECK(RetryDelayOf(CheckQueue(kLimits, {.num_requests = 2, .num_tokens = 20, .drained_tokens_per_second = 10},
+                                {.num_tokens = 5000})) == std::chrono::milliseconds(2000));
+}
+
+TEST_CASE("retry delays are bounded") {
+  CHECK(RetryDelayFor(10, 0) == kUnknownRetryDelay);
+  CHECK(RetryDelayFor(0, 10) == kMinRetryDelay);
+  CHECK(RetryDelayFor(1, 1e6) == kMinRetryDelay);
+  CHECK(RetryDelayFor(10, 4) == std::chrono::milliseconds(2500));
+  CHECK(RetryDelayFor(std::numeric_limits<int64_t>::max(), 1e-300) == kMaxRetryDelay);
+}
+
+TEST_CASE("a deadline that the tokens ahead use up is refused") {
+  const QueueState queue = {.num_requests = 2, .num_tokens = 50, .drained_tokens_per_second = 10};
+  CHECK(Check(queue, {.num_tokens = 1, .seconds_to_deadline = 5.0}) == absl::StatusCode::kOk);
+  const absl::Status late = CheckQueue(kLimits, queue, {.num_tokens = 1, .seconds_to_deadline = 4.9});
+  CHECK(late.code() == absl::StatusCode::kDeadlineExceeded);
+  CHECK(std::string(late.message()).find("5.000 s at the measured 10.0 tokens/s") != std::string::npos);
+  CHECK(Check(queue, {.num_tokens = 1, .priority = -1, .seconds_to_deadline = 4.9}) == absl::StatusCode::kOk);
+  CHECK(Check(queue, {.num_tokens = 1}) == absl::StatusCode::kOk);
+  const QueueState unmeasured = {.num_requests = 2, .num_tokens = 50};
+  CHECK(Check(unmeasured, {.num_tokens = 1, .seconds_to_deadline = 0.1}) == absl::StatusCode::kOk);
+  QueueLimits lenient = kLimits;
+  lenient.refuse_late_requests = false;
+  CHECK(Check(queue, {.num_tokens = 1, .seconds_to_deadline = 0.1}, lenient) == absl::StatusCode::kOk);
+}
+
+}  // namespace
+}  // namespace quire
