@@ -1,27 +1,46 @@
 #include "server/admin_service.h"
 
+#include <chrono>
+#include <utility>
+
+#include "engine/base/log.h"
+#include "engine/base/status.h"
 #include "server/status_translation.h"
 
 namespace quire {
 namespace {
 
-grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const char* message) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(absl::UnimplementedError(message)));
-  return reactor;
-}
+constexpr size_t kMaxQueuedClears = 16;
 
 }  // namespace
 
+AdminService::AdminService(EngineLoop* engine, std::function<void()> start_draining)
+    : engine_(engine), start_draining_(std::move(start_draining)), worker_(1, kMaxQueuedClears) {}
+
 grpc::ServerUnaryReactor* AdminService::Drain(grpc::CallbackServerContext* context, const v1::DrainRequest*,
-                                              v1::DrainResponse*) {
-  return Refuse(context, "Drain is not available in this version: send SIGTERM to the server's process");
+                                              v1::DrainResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  log::Info("asked to drain: no new requests from now on");
+  start_draining_();
+  response->set_open_requests(engine_->num_open_requests());
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* AdminService::ClearPrefixCache(grpc::CallbackServerContext* context,
                                                          const v1::ClearPrefixCacheRequest*,
-                                                         v1::ClearPrefixCacheResponse*) {
-  return Refuse(context, "ClearPrefixCache is not available in this version: restart the server");
+                                                         v1::ClearPrefixCacheResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool queued = worker_.TryPost([this, reactor, response] {
+    response->set_blocks_freed(engine_->ClearPrefixCache());
+    log::Info("asked to forget cached prefixes: {} blocks are free now", response->blocks_freed());
+    reactor->Finish(grpc::Status::OK);
+  });
+  if (!queued) {
+    reactor->Finish(
+        ToGrpcStatus(Overloaded("the prefix cache is being cleared several times at once", std::chrono::seconds(1))));
+  }
+  return reactor;
 }
 
 }  // namespace quire

@@ -2,18 +2,30 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <functional>
+
+#include "engine/runtime/engine_loop.h"
 #include "quire/v1/admin.grpc.pb.h"
+#include "server/worker_pool.h"
 
 namespace quire {
 
-// quire.v1.Admin: its methods are part of the API and answer UNIMPLEMENTED with what to do instead.
+// quire.v1.Admin. Clearing the cache waits for a step's end, so it has its own thread.
 class AdminService final : public v1::Admin::CallbackService {
  public:
+  // `engine` must outlive the service. `start_draining` is called from gRPC's threads, any number of times.
+  AdminService(EngineLoop* engine, std::function<void()> start_draining);
+
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest* request,
                                   v1::DrainResponse* response) override;
   grpc::ServerUnaryReactor* ClearPrefixCache(grpc::CallbackServerContext* context,
                                              const v1::ClearPrefixCacheRequest* request,
                                              v1::ClearPrefixCacheResponse* response) override;
+
+ private:
+  EngineLoop* const engine_;
+  const std::function<void()> start_draining_;
+  WorkerPool worker_;  // last: its jobs use the rest
 };
 
 }  // namespace quire

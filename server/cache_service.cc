@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/base/status.h"
-#include "server/response_translation.h"
+#include "server/cache_translation.h"
 #include "server/status_translation.h"
 
 namespace quire {
@@ -92,8 +92,9 @@ class RefusedWatch : public grpc::ServerWriteReactor<v1::CacheStats> {
 
 }  // namespace
 
-CacheService::CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info)
-    : engine_(engine), memory_(memory), info_(info), reader_(1, kMaxQueuedReads) {}
+CacheService::CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info,
+                           const EngineConfig& config)
+    : engine_(engine), memory_(memory), info_(info), config_(config), reader_(1, kMaxQueuedReads) {}
 
 CacheService::~CacheService() = default;
 
@@ -125,6 +126,14 @@ grpc::ServerWriteReactor<v1::CacheStats>* CacheService::WatchCacheStats(grpc::Ca
   }
   watch->Read();
   return watch.get();
+}
+
+grpc::ServerUnaryReactor* CacheService::GetCacheConfig(grpc::CallbackServerContext* context,
+                                                       const v1::GetCacheConfigRequest*, v1::CacheConfig* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  *response = ToProto(config_, memory_, info_);
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
 }
 
 void CacheService::StopWatches() {

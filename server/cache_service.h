@@ -19,13 +19,17 @@ class CacheWatch;
 class CacheService final : public v1::Cache::CallbackService {
  public:
   // `engine` must outlive the service.
-  CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info);
+  CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info, const EngineConfig& config);
   ~CacheService() override;
 
   grpc::ServerUnaryReactor* GetCacheStats(grpc::CallbackServerContext* context, const v1::GetCacheStatsRequest* request,
                                           v1::CacheStats* response) override;
   grpc::ServerWriteReactor<v1::CacheStats>* WatchCacheStats(grpc::CallbackServerContext* context,
                                                             const v1::WatchCacheStatsRequest* request) override;
+
+  grpc::ServerUnaryReactor* GetCacheConfig(grpc::CallbackServerContext* context,
+                                           const v1::GetCacheConfigRequest* request,
+                                           v1::CacheConfig* response) override;
 
   // Ends all watches, and those that come later, with UNAVAILABLE.
   void StopWatches();
@@ -39,6 +43,7 @@ class CacheService final : public v1::Cache::CallbackService {
   EngineLoop* const engine_;
   const MemoryPlan memory_;
   const EngineInfo info_;
+  const EngineConfig config_;
   std::mutex mutex_;
   std::set<std::shared_ptr<CacheWatch>> watches_;  // guarded by mutex_
   bool stopped_ = false;                           // guarded by mutex_

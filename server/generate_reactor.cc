@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "quire/v1/generation.pb.h"
+#include "server/chunk_outbox.h"
 #include "server/raw_messages.h"
 #include "server/response_translation.h"
 #include "server/status_translation.h"
@@ -32,7 +33,10 @@ class UnaryReactor : public grpc::ServerUnaryReactor, public GenerationListener 
   void OnDone() override { self_.reset(); }
 
   void OnStarted(int64_t) override {}
-  void OnChunk(GenerationChunk chunk) override { AppendTo(chunk, *tokenizer_, &text_so_far_); }
+  absl::Status OnChunk(GenerationChunk chunk) override {
+    AppendTo(chunk, *tokenizer_, &text_so_far_);
+    return absl::OkStatus();
+  }
   void OnFinished(const GenerationResult& result) override {
     if (result.status.ok()) *buffer_ = ToByteBuffer(Response(result));
     Finish(ToGrpcStatus(result.status));
@@ -62,12 +66,15 @@ class UnaryReactor : public grpc::ServerUnaryReactor, public GenerationListener 
 // Owned like UnaryReactor.
 class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public GenerationListener {
  public:
-  StreamReactor(const Tokenizer* tokenizer, std::string model_name, std::string request_id)
-      : tokenizer_(tokenizer), model_name_(std::move(model_name)), request_id_(std::move(request_id)) {}
+  StreamReactor(const Tokenizer* tokenizer, std::string model_name, int64_t max_buffer_bytes, std::string request_id)
+      : tokenizer_(tokenizer),
+        model_name_(std::move(model_name)),
+        request_id_(std::move(request_id)),
+        chunks_(max_buffer_bytes) {}
 
   static StreamReactor* Start(const GenerationPipeline& pipeline, const std::string& model_name,
-                              GenerationInput input) {
-    auto reactor = std::make_shared<StreamReactor>(pipeline.tokenizer, model_name, input.request_id);
+                              int64_t max_buffer_bytes, GenerationInput input) {
+    auto reactor = std::make_shared<StreamReactor>(pipeline.tokenizer, model_name, max_buffer_bytes, input.request_id);
     reactor->self_ = reactor;
     reactor->call_ = GenerationCall::Start(pipeline, std::move(input), reactor);
     return reactor.get();
@@ -97,13 +104,16 @@ class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public 
     WriteNext();
   }
 
-  void OnChunk(GenerationChunk chunk) override {
+  absl::Status OnChunk(GenerationChunk chunk) override {
+    v1::StreamChunk message;
+    AppendTo(chunk, *tokenizer_, &message);
+    absl::Status status;
     {
       const std::lock_guard lock(mutex_);
-      if (!chunk_) chunk_.emplace();
-      AppendTo(chunk, *tokenizer_, chunk_->mutable_chunk());
+      status = chunks_.Add(std::move(message));
     }
     WriteNext();
+    return status;
   }
 
   void OnFinished(const GenerationResult& result) override {
@@ -126,8 +136,8 @@ class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public 
       if (busy_) return;
       if (!reader_gone_ && started_) {
         message = std::exchange(started_, std::nullopt);
-      } else if (!reader_gone_ && chunk_) {
-        message = std::exchange(chunk_, std::nullopt);
+      } else if (!reader_gone_ && !chunks_.empty()) {
+        *message.emplace().mutable_chunk() = chunks_.Take();
       } else if (end_) {
         end = std::exchange(end_, std::nullopt);
       } else {
@@ -161,7 +171,7 @@ class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public 
   std::mutex mutex_;
   // The outbox, guarded by mutex_; in the order of writing.
   Message started_;
-  Message chunk_;  // all that came while a write was in flight
+  ChunkOutbox chunks_;  // what came while a write was in flight
   std::optional<GenerationResult> end_;
   bool busy_ = false;  // an operation is in flight, or the last one was started
   bool reader_gone_ = false;
@@ -189,9 +199,10 @@ grpc::ServerUnaryReactor* StartUnaryGeneration(const GenerationPipeline& pipelin
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartStreamGeneration(const GenerationPipeline& pipeline,
                                                                   const std::string& model_name,
+                                                                  int64_t max_buffer_bytes,
                                                                   absl::StatusOr<GenerationInput> input) {
   if (!input.ok()) return new RefusedStream(input.status());
-  return StreamReactor::Start(pipeline, model_name, *std::move(input));
+  return StreamReactor::Start(pipeline, model_name, max_buffer_bytes, *std::move(input));
 }
 
 }  // namespace quire

@@ -17,10 +17,11 @@ namespace quire {
 grpc::ServerUnaryReactor* StartUnaryGeneration(const GenerationPipeline& pipeline, const std::string& model_name,
                                                absl::StatusOr<GenerationInput> input, grpc::ByteBuffer* response);
 
-// GenerateStream: writes the events as they come, one write in flight. While it is, chunks join into one, so that a
-// slow reader costs no more memory than its own answer.
+// GenerateStream: writes the events as they come, one write in flight. While it is, chunks join in an outbox. A reader
+// that lets more than `max_buffer_bytes` wait there is ended with RESOURCE_EXHAUSTED.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartStreamGeneration(const GenerationPipeline& pipeline,
                                                                   const std::string& model_name,
+                                                                  int64_t max_buffer_bytes,
                                                                   absl::StatusOr<GenerationInput> input);
 
 }  // namespace quire

@@ -32,7 +32,7 @@ void GenerationCall::Cancel() {
 
 void GenerationCall::OnPromptLogprobs(std::vector<PositionLogprobs> logprobs) {
   strand_->Post([self = shared_from_this(), logprobs = std::move(logprobs)]() mutable {
-    if (self->listener_) self->listener_->OnChunk({.text = {}, .tokens = {}, .prompt_logprobs = std::move(logprobs)});
+    if (self->listener_) self->Deliver({.text = {}, .tokens = {}, .prompt_logprobs = std::move(logprobs)});
   });
 }
 
@@ -80,7 +80,7 @@ void GenerationCall::Submit(std::vector<TokenId> prompt_token_ids) {
 
 void GenerationCall::TakeTokens(std::vector<OutputToken> tokens) {
   // Tokens past a stop string, or past the caller's interest, are not part of the answer.
-  if (cancelled_ || detokenizer_.stopped()) return;
+  if (cancelled_ || !refusal_.ok() || detokenizer_.stopped()) return;
   GenerationChunk chunk;
   size_t num_taken = 0;  // of `tokens`
   while (num_taken < tokens.size() && !detokenizer_.stopped()) {
@@ -93,7 +93,13 @@ void GenerationCall::TakeTokens(std::vector<OutputToken> tokens) {
     pipeline_.engine->Finish(*engine_id_, FinishReason::kStopString, num_output_tokens_);
   }
   chunk.tokens = std::move(tokens);
-  listener_->OnChunk(std::move(chunk));
+  Deliver(std::move(chunk));
+}
+
+void GenerationCall::Deliver(GenerationChunk chunk) {
+  if (!refusal_.ok()) return;
+  refusal_ = listener_->OnChunk(std::move(chunk));
+  if (!refusal_.ok()) pipeline_.engine->Cancel(*engine_id_, refusal_);
 }
 
 // The detokenizer leaves special tokens out. No character and no stop string goes across one, so what is held back
@@ -104,7 +110,7 @@ std::string GenerationCall::TextOf(TokenId id) {
 }
 
 void GenerationCall::TakeResult(GenerationResult result) {
-  if (detokenizer_.stopped()) {
+  if (refusal_.ok() && detokenizer_.stopped()) {
     // The engine may have ended the request for another reason before it heard of the stop string.
     result.status = absl::OkStatus();
     result.finish_reason = FinishReason::kStopString;
@@ -112,7 +118,12 @@ void GenerationCall::TakeResult(GenerationResult result) {
   } else if (!cancelled_) {
     // A deadline ends with what was made so far, too.
     std::string rest = detokenizer_.Flush();
-    if (!rest.empty()) listener_->OnChunk({.text = std::move(rest), .tokens = {}, .prompt_logprobs = {}});
+    if (!rest.empty()) Deliver({.text = std::move(rest), .tokens = {}, .prompt_logprobs = {}});
+  }
+  if (!refusal_.ok()) {
+    // The engine may have ended it well meanwhile; what is missing from the answer is missing all the same.
+    result.status = refusal_;
+    result.finish_reason = FinishReason::kUnspecified;
   }
   End(result);
 }

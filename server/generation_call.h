@@ -46,7 +46,8 @@ class GenerationListener {
   virtual ~GenerationListener() = default;
   // First, unless the request was refused or ended before the engine took it.
   virtual void OnStarted(int64_t num_prompt_tokens) = 0;
-  virtual void OnChunk(GenerationChunk chunk) = 0;
+  // An error ends the call with it: the listener can take no more, and gets no further chunk.
+  virtual absl::Status OnChunk(GenerationChunk chunk) = 0;
   // Last, exactly once. `result.status` is OK exactly when there is a finish reason.
   virtual void OnFinished(const GenerationResult& result) = 0;
 };
@@ -88,6 +89,7 @@ class GenerationCall : public TokenSink, public std::enable_shared_from_this<Gen
   // On the strand.
   void Submit(std::vector<TokenId> prompt_token_ids);
   void TakeTokens(std::vector<OutputToken> tokens);
+  void Deliver(GenerationChunk chunk);
   std::string TextOf(TokenId id);
   void TakeResult(GenerationResult result);
   void TakeCancel();
@@ -102,6 +104,7 @@ class GenerationCall : public TokenSink, public std::enable_shared_from_this<Gen
   const std::shared_ptr<TextStrand> strand_;
   GenerationInput input_;
   std::shared_ptr<GenerationListener> listener_;  // null after OnFinished
+  absl::Status refusal_;                          // by the listener
   IncrementalDetokenizer detokenizer_;
   std::optional<RequestId> engine_id_;
   int64_t num_prompt_tokens_ = 0;

@@ -71,15 +71,19 @@ grpc::ServerUnaryReactor* AnswerOnTextThread(TextExecutor* executor, grpc::Callb
 }  // namespace
 
 GenerationService::GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model,
-                                     const Authenticator* authenticator)
-    : pipeline_(pipeline), model_(std::move(model)), authenticator_(authenticator), start_id_(std::random_device()()) {}
+                                     const Authenticator* authenticator, int64_t max_stream_buffer_bytes)
+    : pipeline_(pipeline),
+      model_(std::move(model)),
+      authenticator_(authenticator),
+      max_stream_buffer_bytes_(max_stream_buffer_bytes),
+      start_id_(std::random_device()()) {}
 
 grpc::ServerUnaryReactor* GenerationService::Generate(Context* context, const Buffer* request, Buffer* response) {
   return StartUnaryGeneration(pipeline_, model_.name(), ToInput(*context, *request), response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::GenerateStream(Context* context, const Buffer* request) {
-  return StartStreamGeneration(pipeline_, model_.name(), ToInput(*context, *request));
+  return StartStreamGeneration(pipeline_, model_.name(), max_stream_buffer_bytes_, ToInput(*context, *request));
 }
 
 grpc::ServerUnaryReactor* GenerationService::Tokenize(Context* context, const Buffer* request, Buffer* response) {

@@ -25,7 +25,8 @@ class GenerationService final
   using Buffer = grpc::ByteBuffer;
 
   // `authenticator` and the pipeline's parts must outlive the service.
-  GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model, const Authenticator* authenticator);
+  GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model, const Authenticator* authenticator,
+                    int64_t max_stream_buffer_bytes);
 
   grpc::ServerUnaryReactor* Generate(Context* context, const Buffer* request, Buffer* response) override;
   grpc::ServerWriteReactor<Buffer>* GenerateStream(Context* context, const Buffer* request) override;
@@ -44,6 +45,7 @@ class GenerationService final
   const GenerationPipeline pipeline_;
   const v1::ModelInfo model_;
   const Authenticator* const authenticator_;
+  const int64_t max_stream_buffer_bytes_;
   const uint64_t start_id_;  // tells this process's request ids from another's
   std::atomic<uint64_t> num_made_ids_ = 0;
 };

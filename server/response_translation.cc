@@ -67,43 +67,6 @@ void AppendTo(const GenerationChunk& from, const Tokenizer& tokenizer, v1::Strea
   }
 }
 
-v1::CacheStats ToProto(const EngineStats& stats, const MemoryPlan& memory, const EngineInfo& info) {
-  const KvCacheUsage& cache = stats.cache;
-  v1::CacheStats result;
-  result.set_budget_bytes(memory.budget_bytes);
-  result.set_weights_bytes(memory.weights_bytes);
-  result.set_workspace_bytes(memory.workspace_bytes);
-  result.set_other_bytes(memory.text_layer_bytes + memory.request_state_bytes + memory.process_bytes +
-                         memory.reserve_bytes);
-  result.set_pool_bytes(memory.pool_bytes);
-  result.set_block_size_tokens(memory.block_size);
-  result.set_bytes_per_block(memory.bytes_per_block);
-  result.set_kv_cache_type(info.kv_cache_dtype);
-  result.set_blocks_total(cache.num_blocks);
-  result.set_blocks_used(cache.num_used_blocks);
-  result.set_blocks_free(cache.num_free_blocks);
-  result.set_blocks_cached(cache.num_cached_blocks);
-  result.set_blocks_peak_used(cache.peak_used_blocks);
-  result.set_used_bytes(cache.num_used_blocks * memory.bytes_per_block);
-  result.set_free_bytes(cache.num_free_blocks * memory.bytes_per_block);
-  result.set_cached_bytes(cache.num_cached_blocks * memory.bytes_per_block);
-  result.set_peak_used_bytes(cache.peak_used_blocks * memory.bytes_per_block);
-  result.set_tokens_stored(cache.num_stored_tokens);
-  result.set_requests_running(stats.num_running);
-  result.set_requests_waiting(stats.num_waiting);
-  result.set_preemptions(stats.num_preemptions);
-  for (const RequestStats& request : stats.requests) {
-    v1::RequestCacheStats* row = result.add_requests();
-    row->set_request_id(request.label);
-    row->set_state(request.state);
-    row->set_blocks(request.num_blocks);
-    row->set_tokens(request.num_computed_tokens);
-    row->set_bytes(request.num_blocks * memory.bytes_per_block);
-    row->set_total_tokens(request.num_tokens);
-  }
-  return result;
-}
-
 v1::ModelInfo ToProto(const EngineInfo& info, const std::string& name, const Tokenizer& tokenizer,
                       bool has_chat_template) {
   v1::ModelInfo result;

@@ -6,10 +6,7 @@
 #include "engine/base/generation_types.h"
 #include "engine/base/token_sink.h"
 #include "engine/runtime/engine_builder.h"
-#include "engine/runtime/engine_stats.h"
-#include "engine/runtime/memory_budget.h"
 #include "engine/text/tokenizer.h"
-#include "quire/v1/cache.pb.h"
 #include "quire/v1/generation.pb.h"
 #include "server/generation_call.h"
 
@@ -27,9 +24,6 @@ v1::PositionLogprobs ToProto(const PositionLogprobs& logprobs, const Tokenizer& 
 
 // Adds the chunk's text, tokens and log-probabilities to what `chunk` holds already.
 void AppendTo(const GenerationChunk& from, const Tokenizer& tokenizer, v1::StreamChunk* chunk);
-
-// `memory` and `info` are what the engine was started with.
-v1::CacheStats ToProto(const EngineStats& stats, const MemoryPlan& memory, const EngineInfo& info);
 
 v1::ModelInfo ToProto(const EngineInfo& info, const std::string& name, const Tokenizer& tokenizer,
                       bool has_chat_template);

@@ -9,6 +9,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "engine/base/log.h"
@@ -19,6 +20,8 @@
 #include "server/cache_service.h"
 #include "server/generation_service.h"
 #include "server/response_translation.h"
+#include "server/serving_state.h"
+#include "server/stall_watchdog.h"
 #include "server/text_executor.h"
 
 namespace quire {
@@ -37,6 +40,7 @@ class GrpcServer : public Server {
  public:
   GrpcServer(const ServerConfig& config, ServedModel model, const Clock* clock)
       : clock_(clock),
+        stall_seconds_(config.stall_seconds),
         model_(std::move(model)),
         prompt_encoder_(model_.tokenizer.get(), model_.chat_template.get(), model_.info.vocab_size,
                         model_.info.max_model_len),
@@ -48,8 +52,9 @@ class GrpcServer : public Server {
                      .clock = clock,
                      .log_prompts = config.log_prompts},
                     ToProto(model_.info, model_.name, *model_.tokenizer, model_.chat_template != nullptr),
-                    &authenticator_),
-        cache_(model_.engine.get(), model_.memory, model_.info) {}
+                    &authenticator_, config.max_stream_buffer_bytes),
+        cache_(model_.engine.get(), model_.memory, model_.info, config.engine),
+        admin_(model_.engine.get(), [this] { StartDraining(); }) {}
 
   ~GrpcServer() override { Shutdown(Duration::zero()); }
 
@@ -70,7 +75,9 @@ class GrpcServer : public Server {
       return InvalidArgument("grpc_listen", address, "an address of this machine whose port is not in use");
     }
     address_ = StrCat(HostOf(address), ":", port);
-    SetServing(true);
+    serving_.Start(server_->GetHealthCheckService());
+    watchdog_.emplace(model_.engine.get(), clock_, stall_seconds_,
+                      [this](bool stalled) { serving_.SetStalled(stalled); });
     return absl::OkStatus();
   }
 
@@ -78,12 +85,12 @@ class GrpcServer : public Server {
 
   void Shutdown(Duration drain) override {
     if (server_ == nullptr) return;
-    SetServing(false);
-    model_.engine->StartDraining();
+    StartDraining();
     if (!model_.engine->WaitUntilIdle(clock_->Now() + drain)) {
       log::Warning("requests still run after {:.1f} s: ending them", ToSeconds(drain));
       model_.engine->CancelAll(Unavailable("the server is shutting down", std::chrono::seconds(5)));
     }
+    watchdog_.reset();
     cache_.StopWatches();
     server_->Shutdown(std::chrono::system_clock::now() + kLastBytes);
     server_->Wait();
@@ -91,17 +98,14 @@ class GrpcServer : public Server {
   }
 
  private:
-  void SetServing(bool serving) {
-    grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-    health->SetServingStatus(serving);  // the whole server, whose name is empty
-    for (const char* service : {v1::Generation::service_full_name(), v1::Cache::service_full_name(),
-                                v1::Admin::service_full_name(), grpc::health::v1::Health::service_full_name()}) {
-      health->SetServingStatus(service, serving);
-    }
+  void StartDraining() {
+    serving_.SetDraining();
+    model_.engine->StartDraining();
   }
 
   // Destroyed from below: calls need the services, these the executor, this the model.
   const Clock* const clock_;
+  const double stall_seconds_;
   ServedModel model_;
   const KeylessAuthenticator authenticator_;
   const PromptEncoder prompt_encoder_;
@@ -109,7 +113,9 @@ class GrpcServer : public Server {
   GenerationService generation_;
   CacheService cache_;
   AdminService admin_;
+  ServingState serving_;
   std::unique_ptr<grpc::Server> server_;
+  std::optional<StallWatchdog> watchdog_;
   std::string address_;
 };
 

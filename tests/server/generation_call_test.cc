@@ -21,10 +21,11 @@ class RecordingListener : public GenerationListener {
     events.push_back("started");
     CHECK(num_prompt_tokens > 0);
   }
-  void OnChunk(GenerationChunk chunk) override {
+  absl::Status OnChunk(GenerationChunk chunk) override {
     if (events.empty() || events.back() != "chunk") events.push_back("chunk");
     text += chunk.text;
     if (call_on_chunk) std::exchange(call_on_chunk, nullptr)->Cancel();
+    return chunk_status;
   }
   void OnFinished(const GenerationResult& end) override {
     events.push_back("finished");
@@ -33,6 +34,7 @@ class RecordingListener : public GenerationListener {
 
   std::vector<std::string> events;  // chunks in a row once
   std::string text;
+  absl::Status chunk_status;                      // what every chunk is answered with
   std::shared_ptr<GenerationCall> call_on_chunk;  // cancelled by the first chunk
   std::promise<GenerationResult> result;
 };
@@ -133,6 +135,24 @@ TEST_CASE("a call cancelled while it generates ends with what it has") {
   CHECK(f.Result().status.code() == absl::StatusCode::kCancelled);
   CHECK(f.listener->events == std::vector<std::string>{"started", "chunk", "finished"});
   CHECK(f.engine->GetStats(false).cache.num_used_blocks == 0);
+}
+
+TEST_CASE("a listener that can take no more ends the call with its own error, and gets nothing further") {
+  Fixture f({.script_ends = false, .max_model_len = 1 << 20, .num_blocks = 1 << 16});
+  f.listener->chunk_status = absl::ResourceExhaustedError("full");
+  const auto call = f.Start(f.Input("p"));
+  const GenerationResult result = f.Result();
+  CHECK(result.status == absl::ResourceExhaustedError("full"));
+  CHECK(result.finish_reason == FinishReason::kUnspecified);
+  CHECK(f.listener->text.size() == 1);
+  CHECK(f.engine->GetStats(false).cache.num_used_blocks == 0);
+}
+
+TEST_CASE("an answer that ended well but could not be taken whole is an error all the same") {
+  Fixture f({.script = "h"});
+  f.listener->chunk_status = absl::ResourceExhaustedError("full");
+  const auto call = f.Start(f.Input("p"));
+  CHECK(f.Result().status == absl::ResourceExhaustedError("full"));
 }
 
 TEST_CASE("a deadline that has passed is told before anything is computed") {

@@ -1,4 +1,4 @@
-// Everything that is not generation: statistics, health, reflection, tokenizing, model information.
+// Everything that is not generation or the cache: health, reflection, draining, tokenizing, model information.
 #include <catch2/catch_test_macros.hpp>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/client_callback.h>
@@ -15,18 +15,7 @@
 namespace quire::testing {
 namespace {
 
-using grpc::health::v1::Health;
-using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
-
-HealthCheckResponse::ServingStatus HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
-  grpc::ClientContext context;
-  HealthCheckRequest request;
-  request.set_service(service);
-  HealthCheckResponse response;
-  const grpc::Status status = Health::NewStub(channel)->Check(&context, request, &response);
-  return status.ok() ? response.status() : HealthCheckResponse::SERVICE_UNKNOWN;
-}
 
 // One question to the reflection service, as bytes: its messages are not among quire's.
 class ReflectionQuestion : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
@@ -93,12 +82,8 @@ TEST_CASE("health answers NOT_SERVING while draining") {
   const auto reader = server.generation().GenerateStream(&context, TextRequest("p"));
   gate.WaitUntilHeld();
   std::thread shutdown([&server] { server.server().Shutdown(std::chrono::hours(1)); });
-  bool seen = false;
-  for (int i = 0; i < 20000 && !seen; ++i) {
-    seen = HealthOf(server.channel(), "quire.v1.Generation") == HealthCheckResponse::NOT_SERVING &&
-           HealthOf(server.channel(), "") == HealthCheckResponse::NOT_SERVING;
-  }
-  CHECK(seen);
+  CHECK(PollHealth(server.channel(), "quire.v1.Generation", HealthCheckResponse::NOT_SERVING));
+  CHECK(PollHealth(server.channel(), "", HealthCheckResponse::NOT_SERVING));
   gate.Open();
   v1::GenerateStreamResponse response;
   while (reader->Read(&response)) continue;
@@ -135,75 +120,6 @@ TEST_CASE("health and running streams go on while two huge prompts are being enc
   CHECK(first->Finish().error_code() == grpc::CANCELLED);
   gate.Open();
   CHECK(server.PollUntilIdle());
-}
-
-TEST_CASE("cache statistics are the allocator's") {
-  TestServer server({.script = "abcdefgh", .script_ends = false, .max_model_len = 1 << 20, .num_blocks = 1 << 17});
-  grpc::ClientContext context;
-  v1::GenerateRequest request = TextRequest("0123456789");
-  request.set_request_id("shown");
-  const auto reader = server.generation().GenerateStream(&context, request);
-  CHECK(server.PollStats([](const v1::CacheStats& stats) {
-    if (stats.requests_size() != 1 || stats.tokens_stored() == 0) return false;
-    const v1::RequestCacheStats& shown = stats.requests(0);
-    CHECK(shown.request_id() == "shown");
-    CHECK(shown.state() == "running");
-    CHECK(shown.blocks() == stats.blocks_used());
-    CHECK(shown.bytes() == shown.blocks() * stats.bytes_per_block());
-    CHECK(shown.tokens() == stats.tokens_stored());
-    CHECK(stats.blocks_used() + stats.blocks_free() + stats.blocks_cached() == stats.blocks_total());
-    CHECK(stats.used_bytes() == stats.blocks_used() * stats.bytes_per_block());
-    CHECK(stats.pool_bytes() == stats.blocks_total() * stats.bytes_per_block());
-    CHECK(stats.block_size_tokens() == 16);
-    CHECK(stats.blocks_peak_used() >= stats.blocks_used());
-    CHECK(stats.requests_running() == 1);
-    return true;
-  }));
-  context.TryCancel();
-  reader->Finish();
-  CHECK(server.PollUntilIdle());
-}
-
-TEST_CASE("a watch brings statistics again and again until it is cancelled") {
-  TestServer server;
-  grpc::ClientContext context;
-  v1::WatchCacheStatsRequest request;
-  request.set_interval_seconds(0.05);
-  const auto reader = server.cache().WatchCacheStats(&context, request);
-  v1::CacheStats stats;
-  for (int i = 0; i < 3; ++i) {
-    REQUIRE(reader->Read(&stats));
-    CHECK(stats.blocks_total() == 256);
-  }
-  context.TryCancel();
-  CHECK(reader->Finish().error_code() == grpc::CANCELLED);
-}
-
-TEST_CASE("a watch that sleeps ends when the server shuts down") {
-  TestServer server;
-  grpc::ClientContext context;
-  v1::WatchCacheStatsRequest request;
-  request.set_interval_seconds(3600);
-  const auto reader = server.cache().WatchCacheStats(&context, request);
-  v1::CacheStats stats;
-  REQUIRE(reader->Read(&stats));
-  std::thread shutdown([&server] { server.server().Shutdown(Duration::zero()); });
-  CHECK_FALSE(reader->Read(&stats));
-  CHECK(reader->Finish().error_code() == grpc::UNAVAILABLE);
-  shutdown.join();
-}
-
-TEST_CASE("watch intervals out of range are refused") {
-  TestServer server;
-  for (const double interval : {0.0, -1.0, 0.01, 4000.0}) {
-    grpc::ClientContext context;
-    v1::WatchCacheStatsRequest request;
-    request.set_interval_seconds(interval);
-    const auto reader = server.cache().WatchCacheStats(&context, request);
-    v1::CacheStats stats;
-    CHECK_FALSE(reader->Read(&stats));
-    CHECK(reader->Finish().error_code() == grpc::INVALID_ARGUMENT);
-  }
 }
 
 TEST_CASE("texts become tokens and back") {
@@ -249,13 +165,24 @@ TEST_CASE("the model is described under its name only") {
   CHECK(server.generation().GetModelInfo(&other_context, request, &info).error_code() == grpc::NOT_FOUND);
 }
 
-TEST_CASE("admin says what to do instead") {
-  TestServer server;
+TEST_CASE("an operator's drain refuses the new and lets the accepted finish") {
+  Gate gate;
+  TestServer server({.on_execute = [&gate] { gate.Pass(); }});
   grpc::ClientContext context;
-  v1::DrainResponse response;
-  const grpc::Status status = server.admin().Drain(&context, {}, &response);
-  CHECK(status.error_code() == grpc::UNIMPLEMENTED);
-  CHECK(status.error_message().find("SIGTERM") != std::string::npos);
+  const auto reader = server.generation().GenerateStream(&context, TextRequest("p"));
+  gate.WaitUntilHeld();
+  grpc::ClientContext drain_context;
+  v1::DrainResponse drained;
+  REQUIRE(server.admin().Drain(&drain_context, {}, &drained).ok());
+  CHECK(drained.open_requests() == 1);
+  CHECK(HealthOf(server.channel(), "") == HealthCheckResponse::NOT_SERVING);
+  grpc::ClientContext late_context;
+  v1::GenerateResponse late;
+  CHECK(server.generation().Generate(&late_context, TextRequest("late"), &late).error_code() == grpc::UNAVAILABLE);
+  gate.Open();
+  v1::GenerateStreamResponse response;
+  while (reader->Read(&response)) continue;
+  CHECK(reader->Finish().ok());
 }
 
 TEST_CASE("a tenant that can't be is refused") {

@@ -11,6 +11,8 @@
 namespace quire::testing {
 namespace {
 
+using grpc::health::v1::HealthCheckResponse;
+
 constexpr int64_t kBlockSize = 16;
 constexpr int64_t kBytesPerBlock = 4096;
 constexpr int kMaxPolls = 20000;
@@ -40,7 +42,7 @@ std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std
   dependencies.scheduler = std::make_unique<Scheduler>(config, dependencies.kv_cache.get(), clock);
   dependencies.model_runner = std::move(runner);
   dependencies.end_of_generation_ids = {ByteTokenizer::kEndOfText};
-  return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)));
+  return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)), options.queue_limits);
 }
 
 TestServer::TestServer(const TestServerOptions& options) {
@@ -63,11 +65,18 @@ TestServer::TestServer(const TestServerOptions& options) {
   model.memory.bytes_per_block = kBytesPerBlock;
   model.memory.num_blocks = options.num_blocks;
   model.memory.pool_bytes = options.num_blocks * kBytesPerBlock;
-  model.engine = MakeTestEngine(options, std::move(runner), &clock_);
+  model.memory.weights_bytes = 1000;
+  model.memory.workspace_bytes = 200;
+  model.memory.reserve_bytes = 30;
+  model.memory.budget_bytes = model.memory.pool_bytes + 1234;
+  const Clock* const clock = options.clock != nullptr ? options.clock : &steady_clock_;
+  model.engine = MakeTestEngine(options, std::move(runner), clock);
 
   ServerConfig config;
   config.grpc_listen = "127.0.0.1:0";
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, std::move(model), &clock_);
+  config.max_stream_buffer_bytes = options.max_stream_buffer_bytes;
+  config.stall_seconds = options.stall_seconds;
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, std::move(model), clock);
   if (!server.ok()) throw std::runtime_error(server.status().ToString());
   server_ = *std::move(server);
   channel_ = NewChannel();
@@ -97,6 +106,23 @@ bool TestServer::PollUntilIdle() {
   return PollStats([](const v1::CacheStats& stats) {
     return stats.blocks_used() == 0 && stats.requests_running() == 0 && stats.requests_waiting() == 0;
   });
+}
+
+HealthCheckResponse::ServingStatus HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(service);
+  HealthCheckResponse response;
+  const grpc::Status status = grpc::health::v1::Health::NewStub(channel)->Check(&context, request, &response);
+  return status.ok() ? response.status() : HealthCheckResponse::SERVICE_UNKNOWN;
+}
+
+bool PollHealth(const std::shared_ptr<grpc::Channel>& channel, const std::string& service,
+                HealthCheckResponse::ServingStatus status) {
+  for (int i = 0; i < kMaxPolls; ++i) {
+    if (HealthOf(channel, service) == status) return true;
+  }
+  return false;
 }
 
 v1::GenerateRequest TextRequest(const std::string& text) {

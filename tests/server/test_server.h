@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/base/clock.h"
+#include "engine/runtime/queue_limits.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "quire/v1/admin.grpc.pb.h"
 #include "quire/v1/cache.grpc.pb.h"
 #include "quire/v1/generation.grpc.pb.h"
@@ -27,6 +29,10 @@ struct TestServerOptions {
   std::function<void()> on_execute = {};
   std::function<void()> on_encode = {};
   int64_t max_token_bytes = 8;
+  QueueLimits queue_limits = {};
+  int64_t max_stream_buffer_bytes = 4 << 20;
+  double stall_seconds = 30;
+  const Clock* clock = nullptr;  // the whole server's; outlives it; null: the steady clock
 };
 
 // The real engine on its thread, over `runner`, with what the options say of it. `clock` must outlive it.
@@ -58,7 +64,7 @@ class TestServer {
   bool PollUntilIdle();
 
  private:
-  SteadyClock clock_;
+  SteadyClock steady_clock_;
   ScriptedModelRunner* runner_ = nullptr;  // the engine's
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
@@ -66,6 +72,13 @@ class TestServer {
   std::unique_ptr<v1::Cache::Stub> cache_;
   std::unique_ptr<v1::Admin::Stub> admin_;
 };
+
+// What the server at the channel's end says of a service; SERVICE_UNKNOWN when it answers with an error.
+grpc::health::v1::HealthCheckResponse::ServingStatus HealthOf(const std::shared_ptr<grpc::Channel>& channel,
+                                                              const std::string& service);
+// Asks until the answer is `status`, at most some thousand times; false if it never was.
+bool PollHealth(const std::shared_ptr<grpc::Channel>& channel, const std::string& service,
+                grpc::health::v1::HealthCheckResponse::ServingStatus status);
 
 // A greedy request for `text`.
 v1::GenerateRequest TextRequest(const std::string& text);

@@ -1,0 +1,51 @@
+#include "server/chunk_outbox.h"
+
+#include <string>
+#include <utility>
+
+#include "engine/base/strings.h"
+
+namespace quire {
+namespace {
+
+// Far below the 4 MiB that clients receive by default, and large enough to write seldom.
+constexpr int64_t kMaxMessageBytes = 256 << 10;
+
+// MergeFrom appends lists but replaces the text.
+void Join(const v1::StreamChunk& next, v1::StreamChunk* chunk) {
+  std::string text = std::move(*chunk->mutable_text()) + next.text();
+  chunk->MergeFrom(next);
+  chunk->set_text(std::move(text));
+}
+
+}  // namespace
+
+absl::Status ChunkOutbox::Add(v1::StreamChunk chunk) {
+  if (!overflow_.ok()) return overflow_;
+  const auto num_bytes = static_cast<int64_t>(chunk.ByteSizeLong());
+  if (num_bytes_ + num_bytes > max_bytes_) {
+    overflow_ = absl::ResourceExhaustedError(StrCat("the answer was not read: ", num_bytes_ + num_bytes,
+                                                    " bytes of it wait, at most ", max_bytes_,
+                                                    " may (max_stream_buffer_bytes); read it faster, or ask for less"));
+    messages_.clear();
+    num_bytes_ = 0;
+    return overflow_;
+  }
+  num_bytes_ += num_bytes;
+  if (messages_.empty() || messages_.back().num_bytes + num_bytes > kMaxMessageBytes) {
+    messages_.push_back({std::move(chunk), num_bytes});
+    return absl::OkStatus();
+  }
+  Join(chunk, &messages_.back().chunk);
+  messages_.back().num_bytes += num_bytes;
+  return absl::OkStatus();
+}
+
+v1::StreamChunk ChunkOutbox::Take() {
+  Message message = std::move(messages_.front());
+  messages_.pop_front();
+  num_bytes_ -= message.num_bytes;
+  return std::move(message.chunk);
+}
+
+}  // namespace quire
