@@ -157,6 +157,13 @@ grpc::Status GenerationClient::GetCacheStats(bool include_requests, v1::CacheSta
   return cache_->GetCacheStats(&context, request, &stats);
 }
 
+grpc::Status GenerationClient::GetCacheConfig(v1::CacheConfig& config, CancelSignal& cancel) {
+  grpc::ClientContext context;
+  Prepare(context);
+  const auto subscription = cancel.OnCancel([&context] { context.TryCancel(); });
+  return cache_->GetCacheConfig(&context, {}, &config);
+}
+
 grpc::Status GenerationClient::WatchCacheStats(const v1::WatchCacheStatsRequest& request,
                                                const std::function<bool(const v1::CacheStats&)>& on_stats,
                                                CancelSignal& cancel) {

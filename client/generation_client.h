@@ -45,6 +45,7 @@ class GenerationClient {
   grpc::Status GetModelInfo(const std::string& model, v1::ModelInfo& info, CancelSignal& cancel);
 
   grpc::Status GetCacheStats(bool include_requests, v1::CacheStats& stats, CancelSignal& cancel);
+  grpc::Status GetCacheConfig(v1::CacheConfig& config, CancelSignal& cancel);
   // `on_stats` returns false to cancel the call.
   grpc::Status WatchCacheStats(const v1::WatchCacheStatsRequest& request,
                                const std::function<bool(const v1::CacheStats&)>& on_stats, CancelSignal& cancel);

@@ -74,10 +74,12 @@ absl::Status EngineLoop::CheckRoom(const GenerationRequest& request) const {
   return CheckQueue(queue_limits_, queue, candidate);
 }
 
-void EngineLoop::Cancel(RequestId id, absl::Status status) { Post(CancelCommand{id, std::move(status), StampNow()}); }
+void EngineLoop::Cancel(RequestId id, absl::Status status) {
+  PostEnd(CancelCommand{.id = id, .status = std::move(status)});
+}
 
 void EngineLoop::Finish(RequestId id, FinishReason reason, int64_t num_output_tokens) {
-  Post(FinishCommand{id, reason, num_output_tokens, StampNow()});
+  PostEnd(FinishCommand{.id = id, .reason = reason, .num_output_tokens = num_output_tokens});
 }
 
 void EngineLoop::CancelAll(absl::Status status) { Post(CancelAllCommand{std::move(status)}); }
@@ -124,11 +126,19 @@ EngineProgress EngineLoop::progress() const {
           .predicted_step_seconds = predicted_step_seconds_.load(std::memory_order_relaxed)};
 }
 
-EngineLoop::Stamp EngineLoop::StampNow() const { return {engine_->clock().Now(), num_steps()}; }
-
 void EngineLoop::Post(Command command) {
   {
     const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(command));
+  }
+  inbox_changed_.notify_one();
+}
+
+template <typename EndCommand>
+void EngineLoop::PostEnd(EndCommand command) {
+  {
+    const std::lock_guard lock(mutex_);
+    command.stamp = {engine_->clock().Now(), num_steps()};
     inbox_.push_back(std::move(command));
   }
   inbox_changed_.notify_one();

@@ -80,21 +80,21 @@ class EngineLoop : private EngineObserver {
     RequestId id;
     GenerationRequest request;
   };
-  // When something happened that ends a request.
+  // When something that ends a request was heard of.
   struct Stamp {
     TimePoint time;
-    int64_t num_steps;
+    int64_t num_steps = 0;
   };
   struct CancelCommand {
     RequestId id;
     absl::Status status;
-    Stamp stamp;
+    Stamp stamp = {};
   };
   struct FinishCommand {
     RequestId id;
     FinishReason reason;
     int64_t num_output_tokens;
-    Stamp stamp;
+    Stamp stamp = {};
   };
   struct CancelAllCommand {
     absl::Status status;
@@ -114,7 +114,9 @@ class EngineLoop : private EngineObserver {
   };
 
   void Post(Command command);
-  Stamp StampNow() const;
+  // Stamped as it comes into the inbox, so that no step can come between.
+  template <typename EndCommand>
+  void PostEnd(EndCommand command);
   // With mutex_ held.
   absl::Status CheckRoom(const GenerationRequest& request) const;
 

@@ -300,8 +300,33 @@ TEST_CASE("cache shows the statistics once, or as often as the server sends them
   CHECK(watched.code == ExitCode::kOk);
   CHECK(std::count(watched.out.begin(), watched.out.end(), '\n') == 2);
   CHECK(server.watch_interval_seconds == 1.0);
-  RunQuire({"cache", "--watch", "0.5", "--address", server.address()});
+  const RunResult plain = RunQuire({"cache", "--watch", "0.5", "--address", server.address()});
   CHECK(server.watch_interval_seconds == 0.5);
+  CHECK(plain.out.find('\x1b') == std::string::npos);
+  CHECK_THAT(plain.out, ContainsSubstring("Prefix cache"));
+}
+
+TEST_CASE("cache --watch is live on a terminal") {
+  FakeServer server;
+  server.cache_stats.set_blocks_total(4);
+  server.cache_stats.set_blocks_used(4);
+  const RunResult live = RunQuire({"cache", "--watch", "--address", server.address()}, {.input = "", .out_is_terminal = true});
+  CHECK(live.code == ExitCode::kOk);
+  CHECK(live.out.starts_with("\x1b[2J\x1b[H"));
+  CHECK_THAT(live.out, ContainsSubstring("██] used, of the pool\x1b[K\n"));
+  CHECK(live.out.ends_with("\x1b[J"));
+}
+
+TEST_CASE("cache --config shows how the cache is set up") {
+  FakeServer server;
+  server.cache_config.set_block_size_tokens(32);
+  server.cache_config.set_prefix_caching_enabled(true);
+  const RunResult text = RunQuire({"cache", "--config", "--address", server.address()});
+  CHECK_THAT(text.out, ContainsSubstring("32 tokens"));
+  CHECK_THAT(text.out, ContainsSubstring("prefix caching  on"));
+  const RunResult json = RunQuire({"cache", "--config", "--json", "--address", server.address()});
+  CHECK(Json::parse(json.out)["block_size_tokens"] == 32);
+  CHECK(RunQuire({"cache", "--config", "--watch", "--address", server.address()}).code == ExitCode::kUsage);
 }
 
 TEST_CASE("chat keeps the conversation, and takes a failed turn back") {

@@ -77,6 +77,12 @@ grpc::Status FakeServer::GetCacheStats(grpc::ServerContext*, const v1::GetCacheS
   return grpc::Status::OK;
 }
 
+grpc::Status FakeServer::GetCacheConfig(grpc::ServerContext*, const v1::GetCacheConfigRequest*,
+                                        v1::CacheConfig* response) {
+  *response = cache_config;
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeServer::WatchCacheStats(grpc::ServerContext*, const v1::WatchCacheStatsRequest* request,
                                          grpc::ServerWriter<v1::CacheStats>* writer) {
   watch_interval_seconds = request->interval_seconds();

@@ -38,6 +38,7 @@ class FakeServer : private v1::Generation::Service,
   StreamHandler on_stream;
   UnaryHandler on_generate;
   v1::CacheStats cache_stats;
+  v1::CacheConfig cache_config;
   int num_watched = 2;                // statistics that a watch sends before it ends
   double watch_interval_seconds = 0;  // of the last watch
   v1::ModelInfo model_info;
@@ -58,6 +59,8 @@ class FakeServer : private v1::Generation::Service,
                           v1::ListModelsResponse* response) override;
   grpc::Status GetCacheStats(grpc::ServerContext* context, const v1::GetCacheStatsRequest* request,
                              v1::CacheStats* response) override;
+  grpc::Status GetCacheConfig(grpc::ServerContext* context, const v1::GetCacheConfigRequest* request,
+                              v1::CacheConfig* response) override;
   grpc::Status WatchCacheStats(grpc::ServerContext* context, const v1::WatchCacheStatsRequest* request,
                                grpc::ServerWriter<v1::CacheStats>* writer) override;
   grpc::Status Check(grpc::ServerContext* context, const grpc::health::v1::HealthCheckRequest* request,

@@ -2,13 +2,17 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "client/batch_progress.h"
 #include "client/cache_table.h"
+#include "client/cache_view.h"
 #include "client/message_json.h"
 #include "client/number_format.h"
 #include "client/terminal_text.h"
 #include "client/text_table.h"
+#include "client/usage_bar.h"
 #include "client/utf8.h"
 #include "quire/v1/generation.pb.h"
 
@@ -73,6 +77,15 @@ TEST_CASE("the usage bar shows small shares too and never overflows") {
   CHECK(UsageBar(7, 0, 0, 10) == "[..........]");
 }
 
+TEST_CASE("a bar on a terminal has its own cells") { CHECK(UsageBar(1, 1, 4, 4, kTerminalCells) == "[█▒··]"); }
+
+TEST_CASE("a sparkline is as high as the values' share") {
+  const std::vector<double> values = {0, 0.01, 0.5, 1, 2, -1};
+  CHECK(Sparkline(values, 1) == " ▁▄██ ");
+  CHECK(Sparkline(values, 0) == "      ");
+  CHECK(Sparkline({}, 1).empty());
+}
+
 TEST_CASE("cache statistics become a readable table") {
   v1::CacheStats stats;
   stats.set_kv_cache_type("bf16");
@@ -84,11 +97,64 @@ TEST_CASE("cache statistics become a readable table") {
   stats.set_budget_bytes(int64_t{1} << 30);
   CHECK(RenderCacheStats(stats).find("360.0 KiB each") != std::string::npos);
   CHECK(RenderCacheStats(stats).find("25.0 % used") != std::string::npos);
-  CHECK(RenderCacheStats(stats).find("  # used          250  87.9 MiB\n") != std::string::npos);
+  CHECK(RenderCacheStats(stats).find("  # used              250  87.9 MiB\n") != std::string::npos);
   CHECK(RenderCacheStats(stats).find("1.0 GiB") != std::string::npos);
   CHECK(RenderCacheStats(stats).find("request ") == std::string::npos);
+  v1::MemoryItem& item = *stats.add_memory_items();
+  item.set_name("weights");
+  item.set_bytes(1024);
+  CHECK(RenderCacheStats(stats).find("weights  1.0 KiB") != std::string::npos);
+  stats.set_prefix_hit_ratio(0.125);
+  CHECK(RenderCacheStats(stats).find("12.5 %") != std::string::npos);
   stats.add_requests()->set_request_id("evil\x1b[2J");
   CHECK(RenderCacheStats(stats).find("evil\\x1b[2J") != std::string::npos);
+}
+
+TEST_CASE("the largest holders come first, and what has no room is counted") {
+  v1::CacheStats stats;
+  for (int i = 0; i < 5; ++i) {
+    v1::RequestCacheStats& request = *stats.add_requests();
+    request.set_request_id("r" + std::to_string(i));
+    request.set_blocks(i);
+  }
+  const std::string table = RenderRequests(stats, 2);
+  CHECK(table.find("r4") < table.find("r3"));
+  CHECK(table.find("r2") == std::string::npos);
+  CHECK(table.find("and 3 more") != std::string::npos);
+  CHECK(RenderTenants(stats, 2).empty());
+  v1::TenantCacheStats& tenant = *stats.add_tenants();
+  tenant.set_tenant("acme\n");
+  tenant.set_weight(2);
+  CHECK(RenderTenants(stats, 2).find("acme\\n    2.00") != std::string::npos);
+}
+
+TEST_CASE("releases are told as steps and seconds") {
+  v1::CacheStats stats;
+  CHECK(ReleaseText(stats) == "none yet");
+  for (const double bound : {0.0, 1.0, 2.0}) stats.mutable_release_steps()->add_bounds(bound);
+  for (const int64_t count : {3, 4, 1, 0}) stats.mutable_release_steps()->add_counts(count);
+  stats.mutable_release_seconds()->set_max(0.0125);
+  CHECK(ReleaseText(stats) == "7 of 8 within 1 step, at most 0.013 s");
+}
+
+TEST_CASE("the live view draws the history of what it was told") {
+  CacheView view;
+  v1::CacheStats stats;
+  stats.set_blocks_total(100);
+  stats.set_blocks_used(50);
+  const std::string first = view.Frame(stats, 10);
+  CHECK(first.find("█ 50.0 % used") != std::string::npos);
+  CHECK(first.find(" ▄] used") != std::string::npos);
+  CHECK(first.find("0.0 output tokens/s") != std::string::npos);
+  stats.set_blocks_used(100);
+  stats.set_output_tokens(30);
+  const std::string second = view.Frame(stats, 12);
+  CHECK(second.find(" ▄█] used") != std::string::npos);
+  CHECK(second.find("█] 15.0 output tokens/s") != std::string::npos);
+  for (int i = 0; i < 100; ++i) view.Frame(stats, 13 + i);
+  const std::string last = view.Frame(stats, 200);
+  CHECK(last.find("▄") == std::string::npos);
+  CHECK(last.find("0.0 output tokens/s") != std::string::npos);
 }
 
 TEST_CASE("messages become JSON with numbers, lower-case enums and no unset fields") {
