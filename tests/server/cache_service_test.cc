@@ -47,39 +47,53 @@ void CheckSums(const v1::CacheStats& stats) {
   REQUIRE(stats.invariant_violations() == 0);
 }
 
-// Streams of prompts that share beginnings, some of them cancelled, until told to stop.
-void MakeLoad(TestServer& server, int number, const std::atomic<bool>& stop) {
-  const auto stub = v1::Generation::NewStub(server.NewChannel());
-  for (int i = 0; !stop; ++i) {
-    v1::GenerateRequest request =
-        TextRequest(std::string(static_cast<size_t>(20 + 30 * (i % 3)), 'a') + std::to_string(number * 1000 + i % 7));
-    request.mutable_sampling()->set_max_tokens(5 + 11 * (i % 4));
-    grpc::ClientContext context;
-    context.AddMetadata("x-tenant-id", number % 2 == 0 ? "even" : "odd");
-    const auto reader = stub->GenerateStream(&context, request);
-    v1::GenerateStreamResponse response;
-    if (i % 5 == 0 && reader->Read(&response)) context.TryCancel();
-    while (reader->Read(&response)) continue;
-    reader->Finish();
+// Streams of prompts that share beginnings, some of them cancelled, from several clients until it is destroyed.
+class Load {
+ public:
+  explicit Load(TestServer* server) : server_(server) {
+    for (int number = 0; number < 6; ++number) {
+      threads_.emplace_back([this, number] { Run(number); });
+    }
   }
-}
+  ~Load() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  void Run(int number) {
+    const auto stub = v1::Generation::NewStub(server_->NewChannel());
+    for (int i = 0; !stop_; ++i) {
+      v1::GenerateRequest request =
+          TextRequest(std::string(static_cast<size_t>(20 + 30 * (i % 3)), 'a') + std::to_string(number * 1000 + i % 7));
+      request.mutable_sampling()->set_max_tokens(5 + 11 * (i % 4));
+      grpc::ClientContext context;
+      context.AddMetadata("x-tenant-id", number % 2 == 0 ? "even" : "odd");
+      const auto reader = stub->GenerateStream(&context, request);
+      v1::GenerateStreamResponse response;
+      if (i % 5 == 0 && reader->Read(&response)) context.TryCancel();
+      while (reader->Read(&response)) continue;
+      reader->Finish();
+    }
+  }
+
+  TestServer* server_;
+  std::atomic<bool> stop_ = false;
+  std::vector<std::thread> threads_;
+};
 
 TEST_CASE("sums are exact at each of a thousand readings under load") {
   // Too few blocks for all: preemptions and evictions too.
   TestServer server({.script = "abcdefgh", .script_ends = false, .max_model_len = 256, .num_blocks = 24});
-  std::atomic<bool> stop = false;
-  std::vector<std::thread> load;
-  for (int number = 0; number < 6; ++number) {
-    load.emplace_back([&server, number, &stop] { MakeLoad(server, number, stop); });
-  }
   int64_t most_used = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const v1::CacheStats stats = StatsOf(server);
-    CheckSums(stats);
-    most_used = std::max(most_used, stats.blocks_used());
+  {
+    const Load load(&server);
+    for (int i = 0; i < 1000; ++i) {
+      const v1::CacheStats stats = StatsOf(server);
+      CheckSums(stats);
+      most_used = std::max(most_used, stats.blocks_used());
+    }
   }
-  stop = true;
-  for (std::thread& thread : load) thread.join();
   CHECK(most_used > 0);
   CHECK(server.PollUntilIdle());
   const v1::CacheStats stats = StatsOf(server);
