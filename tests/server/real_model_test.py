@@ -112,6 +112,39 @@ class RealModel(unittest.TestCase):
             self.assertGreaterEqual(peak, budget * 9 // 10)
             self.assertEqual(int(stats["blocks_used"]), 0)
 
+    def test_prefixes_are_shared_within_a_salt_and_change_nothing(self):
+        # In f32 the answers are equal to the bit of a logit, so the texts are too.
+        exact = ["--weight-type", "f32", "--compute-type", "f32", "--kv-cache-dtype", "f32"]
+        prompt = "The quick brown fox jumps over the lazy dog. " * 100
+        with Serving(*exact, "--memory-budget", "3GiB", "--max-model-len", "2048") as server:
+            def ask(question, *flags):
+                code, out, err = server.client("generate", "--json", "--temperature", "0", "--max-tokens", "24", *flags,
+                                               prompt + question)
+                self.assertEqual(code, 0, err)
+                answer = json.loads(out.splitlines()[-1])
+                return answer["text"], int(answer["usage"]["cached_prompt_tokens"])
+
+            questions = [f"Question {number}: what does the fox do?" for number in range(4)]
+            cold = [ask(question, "--skip-prefix-cache") for question in questions]
+            self.assertEqual([cached for _, cached in cold], [0] * 4)
+            warm = [ask(question) for question in questions]
+            self.assertEqual([text for text, _ in warm], [text for text, _ in cold])
+            for _, cached in warm:
+                self.assertGreater(cached, 900)
+            self.assertEqual(ask(questions[0], "--cache-salt", "other"), (cold[0][0], 0))
+            self.assertEqual(ask(questions[0], "--tenant", "other"), (cold[0][0], 0))
+            self.assertGreater(ask(questions[0], "--cache-salt", "other")[1], 900)
+
+    def test_what_never_fits_is_refused_with_sizes_and_nobody_else_notices(self):
+        with Serving("--kv-cache-memory-bytes", "16MiB", "--max-model-len", "512") as server:
+            before = server.cache()
+            code, _, err = server.client("generate", "--max-tokens", "5000", "Once")
+            self.assertEqual(code, 1)
+            self.assertRegex(err, r"5000 output tokens.* KV blocks \(\d+ bytes\).*available are 512 tokens.* KV blocks")
+            self.assertEqual(server.cache()["preemptions"], before["preemptions"])
+            code, out, err = server.client("generate", "--chat", "--temperature", "0", "What is the capital of France?")
+            self.assertEqual((code, out.strip()), (0, "The capital of France is Paris."), err)
+
     def test_health_answers_while_texts_are_encoded_and_all_threads_compute(self):
         with Serving() as server, tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "long.txt")
