@@ -67,6 +67,8 @@ class Engine {
   StepOutcome Step();
 
   bool HasWork() const { return scheduler_->HasWork(); }
+  // Requests that could run beside those that do, if there are blocks for them.
+  int64_t num_free_seats() const { return scheduler_->config().max_num_seqs - scheduler_->num_running(); }
   int64_t num_waiting() const { return scheduler_->num_waiting(); }
   int64_t num_waiting_tokens() const { return scheduler_->num_waiting_tokens(); }
   int64_t num_steps() const { return num_steps_; }

@@ -28,6 +28,7 @@ EngineLoop::EngineLoop(std::unique_ptr<Engine> engine, const QueueLimits& queue_
       queue_limits_(queue_limits),
       release_steps_(ReleaseStepsHistogram()),
       release_seconds_(ReleaseSecondsHistogram()),
+      num_free_seats_(engine_->num_free_seats()),
       drain_rate_(engine_->clock().Now()),
       thread_([this] { Run(); }) {}
 
@@ -64,9 +65,7 @@ absl::StatusOr<RequestId> EngineLoop::Submit(GenerationRequest request) {
 }
 
 absl::Status EngineLoop::CheckRoom(const GenerationRequest& request) const {
-  const QueueState queue = {.num_requests = waiting_.num_requests + unpublished_.num_requests,
-                            .num_tokens = waiting_.num_tokens + unpublished_.num_tokens,
-                            .drained_tokens_per_second = drain_rate_.tokens_per_second()};
+  const QueueState queue = CountWaiting(waiting_, unpublished_, num_free_seats_, drain_rate_.tokens_per_second());
   QueueCandidate candidate = {.num_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
                               .priority = request.priority,
                               .seconds_to_deadline = std::nullopt};
@@ -229,7 +228,7 @@ void EngineLoop::OnStage(StepStage stage) {
 }
 
 void EngineLoop::PublishQueue() {
-  const Queued now_waiting = {engine_->num_waiting(), engine_->num_waiting_tokens()};
+  const QueuedWork now_waiting = {engine_->num_waiting(), engine_->num_waiting_tokens()};
   const TimePoint now = engine_->clock().Now();
   const std::lock_guard lock(mutex_);
   // Preempted requests come back to the queue: then less has left it than was admitted.
@@ -238,6 +237,7 @@ void EngineLoop::PublishQueue() {
   // Requests that are admitted as soon as they come say nothing about how fast a queue empties.
   drain_rate_.Observe(now, num_left_tokens, /*was_waiting=*/waiting_.num_requests > 0);
   waiting_ = now_waiting;
+  num_free_seats_ = engine_->num_free_seats();
   unpublished_.num_requests -= taken_.num_requests;
   unpublished_.num_tokens -= taken_.num_tokens;
   taken_ = {};

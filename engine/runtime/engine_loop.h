@@ -108,10 +108,6 @@ class EngineLoop : private EngineObserver {
   };
   using Command =
       std::variant<AddCommand, CancelCommand, FinishCommand, CancelAllCommand, StatsCommand, ClearPrefixCacheCommand>;
-  struct Queued {
-    int64_t num_requests = 0;
-    int64_t num_tokens = 0;
-  };
 
   void Post(Command command);
   // Stamped as it comes into the inbox, so that no step can come between.
@@ -141,7 +137,7 @@ class EngineLoop : private EngineObserver {
   const QueueLimits queue_limits_;
 
   // The engine's thread's.
-  Queued taken_;          // of the commands of this turn, until it is published who of them waits
+  QueuedWork taken_;      // of the commands of this turn, until it is published who of them waits
   TimePoint step_ended_;  // the last one
   Histogram release_steps_;
   Histogram release_seconds_;
@@ -152,8 +148,9 @@ class EngineLoop : private EngineObserver {
   std::vector<Command> inbox_;
   uint64_t num_accepted_requests_ = 0;
   int64_t num_finished_requests_ = 0;
-  Queued waiting_;      // in the engine, as last published
-  Queued unpublished_;  // submitted since
+  QueuedWork waiting_;          // in the engine, as last published
+  int64_t num_free_seats_ = 0;  // the same
+  QueuedWork unpublished_;      // submitted since
   DrainRate drain_rate_;
   bool draining_ = false;
   bool stopping_ = false;

@@ -22,6 +22,20 @@ absl::Status CheckDeadline(const QueueState& queue, const QueueCandidate& candid
 
 }  // namespace
 
+QueueState CountWaiting(const QueuedWork& left_waiting, const QueuedWork& arrived, int64_t num_free_seats,
+                        double drained_tokens_per_second) {
+  QueueState state = {.num_requests = left_waiting.num_requests,
+                      .num_tokens = left_waiting.num_tokens,
+                      .drained_tokens_per_second = drained_tokens_per_second};
+  // Whoever was left waiting misses something else than a seat.
+  const int64_t num_seats = left_waiting.num_requests == 0 ? std::max<int64_t>(0, num_free_seats) : 0;
+  if (arrived.num_requests > num_seats) {
+    state.num_requests += arrived.num_requests - num_seats;
+    state.num_tokens += arrived.num_tokens;  // nobody knows yet whose will wait
+  }
+  return state;
+}
+
 std::chrono::milliseconds RetryDelayFor(int64_t num_tokens, double drained_tokens_per_second) {
   if (drained_tokens_per_second <= 0) return kUnknownRetryDelay;
   const double milliseconds = std::ceil(1000 * static_cast<double>(num_tokens) / drained_tokens_per_second);

@@ -15,6 +15,11 @@ struct QueueLimits {
   bool refuse_late_requests = false;
 };
 
+struct QueuedWork {
+  int64_t num_requests = 0;
+  int64_t num_tokens = 0;
+};
+
 // What waits now.
 struct QueueState {
   int64_t num_requests = 0;
@@ -33,6 +38,12 @@ inline constexpr std::chrono::milliseconds kMinRetryDelay(100);
 inline constexpr std::chrono::milliseconds kMaxRetryDelay(60'000);
 // While no rate has been measured.
 inline constexpr std::chrono::milliseconds kUnknownRetryDelay(1000);
+
+// What waits, of the requests that the last step left waiting and of those that have come since. The latter do not wait
+// for room as long as they can take the `num_free_seats` that the last step left, because it would have filled them if
+// anyone had been waiting. Pure.
+QueueState CountWaiting(const QueuedWork& left_waiting, const QueuedWork& arrived, int64_t num_free_seats,
+                        double drained_tokens_per_second);
 
 // When `num_tokens` will have left the queue, within [kMinRetryDelay, kMaxRetryDelay]. Pure.
 std::chrono::milliseconds RetryDelayFor(int64_t num_tokens, double drained_tokens_per_second);

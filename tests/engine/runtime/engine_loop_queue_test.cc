@@ -79,15 +79,14 @@ TEST_CASE("a queue full by tokens refuses, but takes any size when nothing waits
   harness.WaitUntilIdle();
 }
 
-TEST_CASE("requests that run do not count as queued") {
-  Harness harness({.max_queued_requests = 1}, /*max_num_seqs=*/8);
-  harness.Submit(5);
+TEST_CASE("requests that run, or that the next step can run, do not count as queued") {
+  Harness harness({.max_queued_requests = 1}, /*max_num_seqs=*/4);
+  for (int i = 0; i < 4; ++i) harness.Submit(5);  // into an idle engine, faster than it takes them
   harness.gate.WaitUntilInside();
-  for (int i = 0; i < 4; ++i) {
-    harness.Submit(5);
-    CHECK(harness.TrySubmit(harness.prompt).code() == absl::StatusCode::kResourceExhausted);
-    harness.gate.GoToNextStep();  // which admits it
-  }
+  harness.Submit(5);
+  CHECK(harness.TrySubmit(harness.prompt).code() == absl::StatusCode::kResourceExhausted);
+  harness.gate.GoToNextStep();
+  CHECK(harness.TrySubmit(harness.prompt).code() == absl::StatusCode::kResourceExhausted);
   harness.gate.Open();
   harness.WaitUntilIdle();
 }

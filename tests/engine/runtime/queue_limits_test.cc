@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "catch2/catch_test_macros.hpp"
 #include "engine/base/status.h"
@@ -27,6 +28,19 @@ TEST_CASE("where nothing waits any size is taken, and nothing is late") {
   CHECK(Check({}, {.num_tokens = 1000}) == absl::StatusCode::kOk);
   CHECK(Check({.drained_tokens_per_second = 1}, {.num_tokens = 1000, .seconds_to_deadline = 0.1}) ==
         absl::StatusCode::kOk);
+}
+
+TEST_CASE("what comes waits only as far as no seat is free") {
+  const QueuedWork none;
+  const auto waits = [](const QueuedWork& left, const QueuedWork& arrived, int64_t num_free_seats) {
+    const QueueState state = CountWaiting(left, arrived, num_free_seats, 0);
+    return std::pair(state.num_requests, state.num_tokens);
+  };
+  CHECK(waits(none, {3, 30}, 3) == std::pair<int64_t, int64_t>(0, 0));
+  CHECK(waits(none, {5, 50}, 3) == std::pair<int64_t, int64_t>(2, 50));
+  CHECK(waits(none, {3, 30}, 0) == std::pair<int64_t, int64_t>(3, 30));
+  // Who was left waiting beside free seats misses blocks, and so will those who come.
+  CHECK(waits({1, 10}, {3, 30}, 3) == std::pair<int64_t, int64_t>(4, 40));
 }
 
 TEST_CASE("a refusal says when there will be room") {
