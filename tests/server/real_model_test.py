@@ -91,13 +91,13 @@ class RealModel(unittest.TestCase):
         with Serving("--memory-budget", str(budget), "--max-num-seqs", "64", "--max-model-len", "1024") as server, \
                 tempfile.TemporaryDirectory() as folder:
             total = int(server.cache()["blocks_total"])
-            # Sixty-four requests at once that together want a little more than the pool.
+            # Sixty-four requests at once that together want a little more than the pool; salted, so that they share none.
             tokens_each = total * 16 // 60
             prompt_tokens = tokens_each - 48
             with open(os.path.join(folder, "in.jsonl"), "w") as file:
                 for number in range(64):
                     prompt = " ".join(str((number * 7 + i) % 10) for i in range(prompt_tokens // 2))
-                    file.write(json.dumps({"id": str(number), "prompt": prompt, "max_tokens": 48,
+                    file.write(json.dumps({"id": str(number), "prompt": prompt, "max_tokens": 48, "cache_salt": str(number),
                                            "temperature": 0, "ignore_eos": True}) + "\n")
             code, out, err = server.client("generate", "--input", os.path.join(folder, "in.jsonl"),
                                            "--output", os.path.join(folder, "out.jsonl"), "--concurrency", "64")
