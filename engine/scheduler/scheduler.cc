@@ -187,7 +187,7 @@ void Scheduler::StopRunning(Request* request) {
                 BlocksForRequest(request->num_prompt_tokens, request->max_tokens, cache_->block_size()));
 }
 
-Request* Scheduler::NextWaiting() const {
+Request* Scheduler::NextWaiting() {
   return waiting_.Next(clock_->Now(), config_.priority_aging_seconds, tenants_, [this](const Request& request) {
     return tenants_.MayStart(request.tenant,
                              BlocksForRequest(request.num_prompt_tokens, request.max_tokens, cache_->block_size()));

@@ -104,7 +104,7 @@ class Scheduler {
   // The last running request by rank whose place `waiting` may take; nullptr if there is none.
   Request* DisplacedBy(const Request& waiting) const;
   // The waiting request that is next, among those whose tenants may run another.
-  Request* NextWaiting() const;
+  Request* NextWaiting();
   // Moves a waiting request to running with slots for all its tokens, of which those found in the cache are computed.
   // False, and nothing changed, if they do not fit now.
   [[nodiscard]] bool Admit(Request* request);

@@ -1,9 +1,14 @@
 #include "engine/scheduler/waiting_queue.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/fake_clock.h"
@@ -59,12 +64,46 @@ TEST_CASE("One tenant's requests leave in order of arrival, and one that comes b
   CHECK(f.queue.num_tokens() == 7);
 }
 
-TEST_CASE("A lower priority value goes first") {
+TEST_CASE("Of a tenant's requests a lower priority value goes first") {
   Queue f;
   f.Push(1, "a", 5);
   f.Push(2, "a", -1);
-  f.Push(3, "b", 0);
+  f.Push(3, "a", 0);
   CHECK(f.Next() == 2);
+}
+
+TEST_CASE("Tenants served alike take turns by their oldest request") {
+  Queue f;
+  Request* oldest = f.Push(1, "b");
+  f.Push(2, "a", -5);
+  CHECK(f.Next() == 1);
+  f.queue.Remove(oldest);
+  f.Push(3, "b", -9);
+  CHECK(f.Next() == 2);
+}
+
+TEST_CASE("Over random operations the next is always the least served tenant's") {
+  Queue f;
+  std::mt19937 random(5);
+  std::map<uint64_t, Request*> waiting;
+  for (uint64_t id = 1; id < 4000; ++id) {
+    const std::string tenant(1, static_cast<char>('a' + random() % 12));
+    if (waiting.empty() || random() % 2 == 0) waiting[id] = f.Push(id, tenant);
+    if (f.ledger.accounts().contains(tenant)) f.ledger.Serve(tenant, static_cast<double>(random() % 50));
+    const uint64_t next = f.Next();
+    REQUIRE(next != 0);
+    const auto served = [&](const auto& entry) {
+      return std::pair(f.ledger.virtual_tokens(entry.second->tenant), entry.first);
+    };
+    const auto expected = std::ranges::min_element(waiting, {}, served);
+    REQUIRE(next == expected->first);
+    if (random() % 3 == 0) {
+      const auto removed = std::next(waiting.begin(), static_cast<int64_t>(random() % waiting.size()));
+      f.queue.Remove(removed->second);
+      f.ledger.Leave(removed->second->tenant);
+      waiting.erase(removed);
+    }
+  }
 }
 
 TEST_CASE("Among equal priorities the tenant that was served least goes first") {
