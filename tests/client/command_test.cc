@@ -310,7 +310,8 @@ TEST_CASE("cache --watch is live on a terminal") {
   FakeServer server;
   server.cache_stats.set_blocks_total(4);
   server.cache_stats.set_blocks_used(4);
-  const RunResult live = RunQuire({"cache", "--watch", "--address", server.address()}, {.input = "", .out_is_terminal = true});
+  const RunResult live =
+      RunQuire({"cache", "--watch", "--address", server.address()}, {.input = "", .out_is_terminal = true});
   CHECK(live.code == ExitCode::kOk);
   CHECK(live.out.starts_with("\x1b[2J\x1b[H"));
   CHECK_THAT(live.out, ContainsSubstring("██] used, of the pool\x1b[K\n"));
