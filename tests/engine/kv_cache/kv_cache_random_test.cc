@@ -179,8 +179,8 @@ class RandomCache {
   void Truncate(RequestId id) {
     PlainRequest& plain = requests_.at(id);
     int64_t num_kept = Below(plain.num_slots + 1);
-    // A block that others own too is never to be written again: only whole ones may be kept. Within a block a request is
-    // cut once at most.
+    // A block that others own too is never to be written again: only whole ones may be kept. Within a block a request
+    // is cut once at most.
     if (IsShared(id) || plain.was_cut) num_kept -= num_kept % block_size_;
     plain.was_cut = true;
     manager_.Truncate(id, num_kept);
