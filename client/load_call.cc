@@ -1,7 +1,5 @@
 #include "client/load_call.h"
 
-#include <utility>
-
 namespace quire {
 namespace {
 
@@ -20,8 +18,8 @@ std::optional<double> LoadMeasurement::SecondsPerOutputToken() const {
   return sum / static_cast<double>(num_output_tokens - 1);
 }
 
-LoadCall::LoadCall(const PlannedRequest& planned, std::optional<double> timeout_seconds, OnDoneFunction on_done)
-    : cancel_after_tokens_(planned.cancel_after_tokens), on_done_(std::move(on_done)) {
+LoadCall::LoadCall(const PlannedRequest& planned, std::optional<double> timeout_seconds)
+    : cancel_after_tokens_(planned.cancel_after_tokens) {
   if (timeout_seconds) {
     const auto timeout = std::chrono::duration<double>(*timeout_seconds);
     context_.set_deadline(std::chrono::system_clock::now() +
@@ -39,28 +37,41 @@ LoadCall::LoadCall(const PlannedRequest& planned, std::optional<double> timeout_
   sampling.set_max_tokens(planned.max_tokens);
 }
 
-void LoadCall::Begin(v1::Generation::Stub* stub) {
+void LoadCall::Begin(v1::Generation::Stub* stub, grpc::CompletionQueue* queue) {
   start_ = std::chrono::steady_clock::now();
-  stub->async()->GenerateStream(&context_, &request_, this);
-  StartRead(&response_);
+  reader_ = stub->PrepareAsyncGenerateStream(&context_, request_, queue);
   if (cancel_after_tokens_ == 0) {
     measurement_.cancelled_by_client = true;
     context_.TryCancel();
   }
-  StartCall();
+  reader_->StartCall(this);
 }
 
-void LoadCall::OnReadDone(bool ok) {
-  if (!ok) {
-    return;
+bool LoadCall::Proceed(bool ok) {
+  switch (stage_) {
+    case Stage::kStarting:
+    case Stage::kReading:
+      if (stage_ == Stage::kReading && ok) {
+        TakeResponse();
+      }
+      stage_ = ok ? Stage::kReading : Stage::kFinishing;
+      ok ? reader_->Read(&response_, this) : reader_->Finish(&status_, this);
+      return true;
+    case Stage::kFinishing: break;
   }
+  measurement_.status = status_.error_code();
+  measurement_.message = status_.error_message();
+  measurement_.total_seconds = Seconds(std::chrono::steady_clock::now() - start_);
+  return false;
+}
+
+void LoadCall::TakeResponse() {
   if (response_.has_chunk() && response_.chunk().token_ids_size() > 0) {
     CountTokens(response_.chunk().token_ids_size());
   }
   if (response_.has_finished()) {
     measurement_.num_cached_prompt_tokens = response_.finished().usage().cached_prompt_tokens();
   }
-  StartRead(&response_);
 }
 
 void LoadCall::CountTokens(int64_t num_tokens) {
@@ -76,14 +87,6 @@ void LoadCall::CountTokens(int64_t num_tokens) {
     measurement_.cancelled_by_client = true;
     context_.TryCancel();
   }
-}
-
-void LoadCall::OnDone(const grpc::Status& status) {
-  measurement_.status = status.error_code();
-  measurement_.message = status.error_message();
-  measurement_.total_seconds = Seconds(std::chrono::steady_clock::now() - start_);
-  on_done_(this, std::move(measurement_));
-  delete this;
 }
 
 }  // namespace quire

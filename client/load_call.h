@@ -3,7 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,33 +30,37 @@ struct LoadMeasurement {
   std::optional<double> SecondsPerOutputToken() const;
 };
 
-// One streamed request that measures itself. Made with new; deletes itself after `on_done`, once it has begun.
-class LoadCall : public grpc::ClientReadReactor<v1::GenerateStreamResponse> {
+// One streamed request that measures itself. Its completion queue's tags are the call itself, one at a time. (gRPC's
+// callback API would do without a queue, but as of 1.51 it can abort when its last channel goes and another comes.)
+class LoadCall {
  public:
-  using OnDoneFunction = std::function<void(LoadCall*, LoadMeasurement)>;
+  LoadCall(const PlannedRequest& planned, std::optional<double> timeout_seconds);
 
-  // `on_done` runs on a thread of gRPC.
-  LoadCall(const PlannedRequest& planned, std::optional<double> timeout_seconds, OnDoneFunction on_done);
+  // Sends the request. `stub` and `queue` outlive the call.
+  void Begin(v1::Generation::Stub* stub, grpc::CompletionQueue* queue);
 
-  // Sends the request. `stub` outlives the call.
-  void Begin(v1::Generation::Stub* stub);
+  // The operation under way has ended. False: the call has ended, and measurement() is complete.
+  bool Proceed(bool ok);
 
-  // Before `on_done`, also before Begin; from any thread.
+  // From any thread while the call lives, also before Begin.
   void Cancel() { context_.TryCancel(); }
 
-  void OnReadDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
+  LoadMeasurement& measurement() { return measurement_; }
 
  private:
   using SteadyTime = std::chrono::steady_clock::time_point;
+  enum class Stage { kStarting, kReading, kFinishing };
 
+  void TakeResponse();
   void CountTokens(int64_t num_tokens);
 
   grpc::ClientContext context_;
   v1::GenerateRequest request_;
   v1::GenerateStreamResponse response_;
+  grpc::Status status_;
+  std::unique_ptr<grpc::ClientAsyncReader<v1::GenerateStreamResponse>> reader_;
+  Stage stage_ = Stage::kStarting;
   const std::optional<int64_t> cancel_after_tokens_;
-  const OnDoneFunction on_done_;
   SteadyTime start_;
   SteadyTime last_tokens_;
   LoadMeasurement measurement_;

@@ -4,9 +4,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "client/cancel_signal.h"
@@ -28,12 +29,14 @@ class LoadRunner {
       : stub_(stub), timeout_seconds_(timeout_seconds) {}
 
   // Blocks until the last request has ended. After `cancel` no request is started and those in flight are cancelled.
-  // `on_progress(num_ended, num_open)` runs after each end, one at a time.
+  // `on_progress(num_ended, num_open)` runs after each end, one at a time, on a thread of the runner. Once only.
   LoadResult Run(const std::vector<PlannedRequest>& plan, const LoadOptions& options, CancelSignal& cancel,
                  const std::function<void(int64_t, int64_t)>& on_progress);
 
  private:
-  void Start(const PlannedRequest& planned, const std::function<void(int64_t, int64_t)>& on_progress);
+  void Start(const PlannedRequest& planned);
+  // Serves the calls' completion queue until it is shut down.
+  void ServeQueue(const std::function<void(int64_t, int64_t)>& on_progress);
   // False: cancelled.
   bool WaitForTurn(const PlannedRequest& planned, const LoadOptions& options, CancelSignal& cancel,
                    std::chrono::steady_clock::time_point begin);
@@ -41,10 +44,11 @@ class LoadRunner {
 
   v1::Generation::Stub* const stub_;
   const std::optional<double> timeout_seconds_;
+  grpc::CompletionQueue queue_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable call_ended_;
-  std::set<LoadCall*> open_calls_;
+  std::map<LoadCall*, std::unique_ptr<LoadCall>> open_calls_;
   bool cancelled_ = false;
   std::vector<LoadMeasurement> measurements_;
 };
