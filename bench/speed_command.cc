@@ -48,7 +48,7 @@ void PrintTable(const nlohmann::json& report) {
 absl::StatusOr<nlohmann::json> RunBench(const BenchConfig& config) {
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, OpenCheckpoint(config.model));
   const SteadyClock clock;
-  QUIRE_ASSIGN_OR_RETURN(const BuiltEngine built, BuildEngine(*checkpoint, config.engine, 0, {}, &clock));
+  QUIRE_ASSIGN_OR_RETURN(const BuiltEngine built, BuildEngine(*checkpoint, config.engine, &clock));
   nlohmann::json report = {{"model", config.model},
                            {"weight_type", built.info.weight_type},
                            {"compute_type", built.info.compute_type},

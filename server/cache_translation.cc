@@ -1,6 +1,6 @@
 #include "server/cache_translation.h"
 
-#include <utility>
+#include <string>
 
 #include "engine/base/histogram.h"
 
@@ -10,21 +10,14 @@ namespace {
 // Together the budget.
 void AddMemory(const MemoryPlan& memory, v1::CacheStats* result) {
   result->set_budget_bytes(memory.budget_bytes);
-  result->set_weights_bytes(memory.weights_bytes);
-  result->set_workspace_bytes(memory.workspace_bytes);
-  result->set_other_bytes(memory.text_layer_bytes + memory.request_state_bytes + memory.process_bytes +
-                          memory.reserve_bytes);
+  result->set_weights_bytes(memory.items.weights_bytes);
+  result->set_workspace_bytes(memory.items.workspace_bytes);
+  result->set_other_bytes(memory.other_bytes());
   result->set_pool_bytes(memory.pool_bytes);
-  const std::pair<const char*, int64_t> items[] = {
-      {"weights", memory.weights_bytes},       {"workspace", memory.workspace_bytes},
-      {"text layer", memory.text_layer_bytes}, {"request state", memory.request_state_bytes},
-      {"process", memory.process_bytes},       {"reserve", memory.reserve_bytes},
-      {"KV pool", memory.pool_bytes},          {"unused", memory.unused_bytes()},
-  };
-  for (const auto& [name, bytes] : items) {
+  for (const MemoryLine& line : memory.Lines()) {
     v1::MemoryItem* item = result->add_memory_items();
-    item->set_name(name);
-    item->set_bytes(bytes);
+    item->set_name(std::string(line.name));
+    item->set_bytes(line.bytes);
   }
 }
 

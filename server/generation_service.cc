@@ -60,9 +60,11 @@ grpc::ServerUnaryReactor* AnswerOnTextThread(TextExecutor* executor, grpc::Callb
   Request request;
   absl::Status status = ParseMessage(bytes, &request);
   if (status.ok()) {
-    status = executor->PostEncode([reactor, buffer, request = std::move(request), handle = std::move(handle)] {
-      reactor->Finish(ToGrpcStatus(AnswerWith<Request, Response>(request, handle, buffer)));
-    });
+    const auto num_bytes = static_cast<int64_t>(bytes.Length());
+    status =
+        executor->PostEncode(num_bytes, [reactor, buffer, request = std::move(request), handle = std::move(handle)] {
+          reactor->Finish(ToGrpcStatus(AnswerWith<Request, Response>(request, handle, buffer)));
+        });
   }
   if (!status.ok()) reactor->Finish(ToGrpcStatus(status));
   return reactor;

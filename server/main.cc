@@ -9,6 +9,8 @@
 #include "engine/base/log.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/describe_checkpoint.h"
+#include "engine/runtime/process_memory.h"
+#include "server/dry_run.h"
 #include "server/server.h"
 #include "server/server_config.h"
 #include "server/termination_signals.h"
@@ -30,6 +32,11 @@ int Inspect(const std::string& path) {
   const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = OpenCheckpoint(path);
   if (!checkpoint.ok()) return Fail(checkpoint.status());
   return Print(DescribeCheckpoint(**checkpoint));
+}
+
+int PrintDryRun(const ServerConfig& config, bool as_json) {
+  const absl::StatusOr<std::string> text = DryRun(config, as_json);
+  return text.ok() ? Print(*text) : Fail(text.status());
 }
 
 int Serve(const ServerConfig& config) {
@@ -55,11 +62,13 @@ int Serve(const ServerConfig& config) {
 }
 
 int Main(int argc, const char* const* argv) {
+  BoundAllocator();
   const absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
   if (!command.ok()) return Fail(command.status());
   switch (command->action) {
     case CommandLine::Action::kPrint: return Print(command->text);
     case CommandLine::Action::kInspect: return Inspect(command->text);
+    case CommandLine::Action::kDryRun: return PrintDryRun(command->config, command->as_json);
     case CommandLine::Action::kServe: break;
   }
   return Serve(command->config);

@@ -22,6 +22,18 @@ absl::Status NamingField(const absl::Status& status, std::string_view field) {
 
 }  // namespace
 
+int64_t BytesOf(const Prompt& prompt) {
+  size_t num_bytes = 0;
+  if (const auto* text = std::get_if<TextPrompt>(&prompt)) {
+    num_bytes = text->text.size();
+  } else if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
+    num_bytes = ids->size() * sizeof(TokenId);
+  } else {
+    for (const ChatMessage& message : std::get<std::vector<ChatMessage>>(prompt)) num_bytes += message.content.size();
+  }
+  return static_cast<int64_t>(num_bytes);
+}
+
 PromptEncoder::PromptEncoder(const Tokenizer* tokenizer, const ChatTemplate* chat_template, int64_t vocab_size,
                              int64_t max_model_len)
     : tokenizer_(tokenizer),

@@ -22,6 +22,9 @@ struct TextPrompt {
 // A prompt as it came: text, token ids or a conversation.
 using Prompt = std::variant<TextPrompt, std::vector<TokenId>, std::vector<ChatMessage>>;
 
+// What its text or its ids take.
+int64_t BytesOf(const Prompt& prompt);
+
 // Turns prompts into token ids. A prompt that can't fit, by its bytes alone, is refused before it is tokenized.
 // Immutable; thread-safe.
 class PromptEncoder {

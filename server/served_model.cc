@@ -7,7 +7,7 @@
 #include "engine/base/log.h"
 #include "engine/base/status.h"
 #include "engine/base/version.h"
-#include "engine/text/text_memory.h"
+#include "server/serving_memory.h"
 
 namespace quire {
 namespace {
@@ -37,18 +37,22 @@ std::string ServedModel::Describe() const {
                 "  KV cache      ", info.kv_cache_dtype, ", ", memory.num_blocks, " blocks of ",  //
                 memory.block_size, " tokens\n",                                                   //
                 "  threads       ", info.num_threads, ": ", info.num_threads_reason, "\n",        //
-                memory.ToTable(), memory.ToTable().ends_with('\n') ? "" : "\n");
+                memory.ToTable());
 }
 
 absl::StatusOr<ServedModel> LoadServedModel(const ServerConfig& config, const Clock* clock) {
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, OpenCheckpoint(config.model));
+  // Before anything is loaded: what can't fit is refused at once.
+  QUIRE_ASSIGN_OR_RETURN(
+      const EnginePlan plan,
+      PlanEngine(*checkpoint, config.engine, MemoryAroundEngine(*checkpoint, config), PlanPurpose::kStart));
   ServedModel model;
   model.name = config.model_name();
   QUIRE_ASSIGN_OR_RETURN(model.tokenizer, Tokenizer::Create(*checkpoint));
   model.chat_template = LoadChatTemplate(*checkpoint, *model.tokenizer);
   const std::span<const TokenId> end_ids = model.tokenizer->end_of_generation_ids();
-  QUIRE_ASSIGN_OR_RETURN(BuiltEngine built, BuildEngine(*checkpoint, config.engine, EstimateTextLayerBytes(*checkpoint),
-                                                        {end_ids.begin(), end_ids.end()}, clock));
+  QUIRE_ASSIGN_OR_RETURN(BuiltEngine built,
+                         BuildEngine(*checkpoint, config.engine, plan, {end_ids.begin(), end_ids.end()}, clock));
   model.info = std::move(built.info);
   model.memory = built.memory;
   model.engine = std::move(built.loop);

@@ -25,8 +25,8 @@ struct ServedModel {
   std::string Describe() const;
 };
 
-// Loads the model that `config` names. `clock` must outlive it. Errors as OpenCheckpoint's, Tokenizer::Create's and
-// BuildEngine's.
+// Loads the model that `config` names. `clock` must outlive it. Errors as OpenCheckpoint's, PlanEngine's,
+// Tokenizer::Create's and BuildEngine's.
 absl::StatusOr<ServedModel> LoadServedModel(const ServerConfig& config, const Clock* clock);
 
 }  // namespace quire

@@ -4,6 +4,7 @@
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -20,6 +21,7 @@
 #include "server/cache_service.h"
 #include "server/generation_service.h"
 #include "server/response_translation.h"
+#include "server/serving_memory.h"
 #include "server/serving_state.h"
 #include "server/stall_watchdog.h"
 #include "server/text_executor.h"
@@ -44,7 +46,7 @@ class GrpcServer : public Server {
         model_(std::move(model)),
         prompt_encoder_(model_.tokenizer.get(), model_.chat_template.get(), model_.info.vocab_size,
                         model_.info.max_model_len),
-        text_executor_(static_cast<int>(config.text_threads), kMaxQueuedEncodes),
+        text_executor_(static_cast<int>(config.text_threads), kMaxQueuedEncodes, MaxQueuedTextBytes(config)),
         generation_({.engine = model_.engine.get(),
                      .text_executor = &text_executor_,
                      .tokenizer = model_.tokenizer.get(),
@@ -66,6 +68,9 @@ class GrpcServer : public Server {
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
     // Two servers on one port would share its connections in silence.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    grpc::ResourceQuota quota("quire");
+    quota.Resize(kRpcBufferBytes);
+    builder.SetResourceQuota(quota);
     builder.SetMaxReceiveMessageSize(kMaxReceiveMessageBytes);
     builder.RegisterService(&generation_);
     builder.RegisterService(&cache_);

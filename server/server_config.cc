@@ -74,6 +74,10 @@ class Parser {
     app_.add_option("--config", config_path_, "JSON file with settings; comments allowed, '_' for '-' in names.")
         ->type_name("PATH");
     app_.add_flag("--print-config", print_config_, "Print the effective settings as a configuration file.");
+    auto* dry_run = app_.add_flag("--dry-run", dry_run_,
+                                  "Print what a start would take and what would fit, without loading weights; a "
+                                  "budget set by hand is answered for, even if this machine has less.");
+    app_.add_flag("--json", as_json_, "With --dry-run: print a JSON object.")->needs(dry_run);
     for (const ServerSetting& setting : ServerSettings()) AddFlag(setting);
     inspect_ = app_.add_subcommand("inspect", "Print what a model file holds.");
     inspect_->add_option("path", inspect_path_, "The model file.")->type_name("PATH")->required();
@@ -121,6 +125,9 @@ class Parser {
       result.text = result.config.ToJson();
     } else if (result.config.model.empty()) {
       return InvalidArgument("model", "nothing", "the path of a model file (--model PATH)");
+    } else if (dry_run_) {
+      result.action = CommandLine::Action::kDryRun;
+      result.as_json = as_json_;
     }
     return result;
   }
@@ -130,6 +137,8 @@ class Parser {
   std::string config_path_;
   std::string inspect_path_;
   bool print_config_ = false;
+  bool dry_run_ = false;
+  bool as_json_ = false;
   std::map<std::string, std::string> texts_;
   std::map<std::string, bool> switches_;
 };

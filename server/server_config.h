@@ -32,11 +32,12 @@ struct ServerConfig {
 
 // What the command line asks for.
 struct CommandLine {
-  enum class Action { kServe, kPrint, kInspect };
+  enum class Action { kServe, kPrint, kInspect, kDryRun };
 
   Action action = Action::kServe;
   ServerConfig config;
-  std::string text;  // kPrint: help, version or configuration; kInspect: the model's path
+  std::string text;      // kPrint: help, version or configuration; kInspect: the model's path
+  bool as_json = false;  // kDryRun
 };
 
 // Defaults, overlaid by the file of --config, overlaid by flags. INVALID_ARGUMENT names the key or flag, the value and

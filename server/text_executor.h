@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -32,11 +34,12 @@ class TextStrand : public std::enable_shared_from_this<TextStrand> {
 // bounded queue, so that long prompts never hold up the detokenizing of running requests, which has one thread.
 class TextExecutor {
  public:
-  // `num_threads` >= 2 in all. At most `max_queued_encodes` prompts wait.
-  TextExecutor(int num_threads, int max_queued_encodes);
+  // `num_threads` >= 2 in all. At most `max_queued_encodes` prompts wait, and those that wait or are being encoded have
+  // at most `max_text_bytes` together, or are one.
+  TextExecutor(int num_threads, int max_queued_encodes, int64_t max_text_bytes);
 
-  // Templates and tokenizing, or refusal by RESOURCE_EXHAUSTED with a retry delay when too many prompts wait.
-  absl::Status PostEncode(std::function<void()> job);
+  // Templates and tokenizing of `text_bytes`, or refusal by RESOURCE_EXHAUSTED with a retry delay when too much waits.
+  absl::Status PostEncode(int64_t text_bytes, std::function<void()> job);
 
   // A strand of the detokenizing thread; must not outlive the executor. At most one job of each strand is in that
   // thread's queue, so the number of requests bounds it.
@@ -44,6 +47,8 @@ class TextExecutor {
 
  private:
   const int max_queued_encodes_;
+  const int64_t max_text_bytes_;
+  std::atomic<int64_t> text_bytes_ = 0;
   // Encoding jobs end by posting to strands, so their pool must stop first: members are destroyed from below.
   WorkerPool strand_pool_;
   WorkerPool encode_pool_;

@@ -10,6 +10,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/runtime/engine_config.h"
 #include "engine/runtime/engine_loop.h"
+#include "engine/runtime/engine_plan.h"
 #include "engine/runtime/memory_budget.h"
 
 namespace quire {
@@ -41,12 +42,13 @@ struct BuiltEngine {
   std::unique_ptr<EngineLoop> loop;
 };
 
-// Loads the model and starts its engine. `text_layer_bytes` is what tokenizer and template take, for the memory sum;
-// `end_of_generation_ids` are the tokens that end an answer.
-// `clock` must outlive the engine. Errors: INVALID_ARGUMENT (configuration or checkpoint; a budget that is too small,
-// with the sum and what would suffice), UNIMPLEMENTED (an architecture or tensor type by name).
+// Loads the model and starts its engine, as planned. `end_of_generation_ids` are the tokens that end an answer. `clock`
+// must outlive the engine. Errors as LoadDecoder's.
 absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const EngineConfig& config,
-                                        int64_t text_layer_bytes, std::vector<TokenId> end_of_generation_ids,
+                                        const EnginePlan& plan, std::vector<TokenId> end_of_generation_ids,
                                         const Clock* clock);
+
+// The same for a process that holds nothing but the engine, and without ends of answers. Errors as PlanEngine's, too.
+absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const EngineConfig& config, const Clock* clock);
 
 }  // namespace quire

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/math.h"
+#include "engine/text/gguf_vocabulary.h"
 
 namespace quire {
 namespace {
@@ -25,6 +26,11 @@ constexpr int64_t kVocabularyEntryBytes = 32;         // a string and an id
 constexpr int64_t kMergeEntryBytes = 16;              // two ids, rank and new id
 constexpr int64_t kMatchingBytes = int64_t{3} << 20;  // code, character classes, what matching remembers
 
+// Of an encoding thread: the states that a pattern remembers.
+constexpr int64_t kPatternStateBytes = int64_t{2} << 20;
+// While a byte of text is encoded and what came of it is answered: copies of the text, words, ids, each token's text.
+constexpr int64_t kEncodingBytesPerTextByte = 40;
+
 }  // namespace
 
 int64_t EstimateTextLayerBytes(const Checkpoint& checkpoint) {
@@ -40,6 +46,20 @@ int64_t EstimateTextLayerBytes(const Checkpoint& checkpoint) {
     bytes += static_cast<int64_t>(token.size() + sizeof(size_t)) + 1;  // the bytes that it stands for
   }
   return bytes + bytes / 4 + kMatchingBytes;  // a quarter for the allocator's gaps
+}
+
+int64_t EncodingBytesFor(int64_t max_text_bytes, int64_t num_threads) {
+  return num_threads * (max_text_bytes * kEncodingBytesPerTextByte + kPatternStateBytes);
+}
+
+int64_t LongestTokenBytes(const Checkpoint& checkpoint) {
+  const auto vocabulary = ReadGgufVocabulary(checkpoint);
+  if (!vocabulary.ok()) return 0;
+  size_t longest = 0;
+  for (size_t id = 0; id < vocabulary->tokens.size(); ++id) {
+    longest = std::max(longest, BytesOfToken(*vocabulary, static_cast<TokenId>(id)).size());
+  }
+  return static_cast<int64_t>(longest);
 }
 
 }  // namespace quire

@@ -83,7 +83,7 @@ struct Fixture {
   std::shared_ptr<RecordingListener> listener = std::make_shared<RecordingListener>();
   // The executor ends before the engine: its jobs use it.
   std::unique_ptr<EngineLoop> engine;
-  TextExecutor executor{2, 1};
+  TextExecutor executor{2, 1, 1 << 20};
 };
 
 TEST_CASE("a call starts, brings text and finishes once") {

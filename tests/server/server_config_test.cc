@@ -198,6 +198,17 @@ TEST_CASE("the shipped configuration holds every key with its default") {
   }
 }
 
+TEST_CASE("a dry run is asked for, for people or for programs") {
+  const auto command = Parse({"--dry-run", "--model", "a.gguf", "--memory-budget", "2GiB"});
+  REQUIRE(command.ok());
+  CHECK(command->action == CommandLine::Action::kDryRun);
+  CHECK_FALSE(command->as_json);
+  CHECK(command->config.engine.memory_budget_bytes == int64_t{2} << 30);
+  CHECK(Parse({"--dry-run", "--json", "--model", "a.gguf"})->as_json);
+  CHECK_FALSE(Parse({"--json", "--model", "a.gguf"}).ok());
+  CHECK(FieldOf(Parse({"--dry-run"}).status()) == "model");
+}
+
 TEST_CASE("help, version, inspect and a missing model") {
   CHECK(Parse({"--help"})->text.find("--max-num-batched-tokens") != std::string::npos);
   CHECK(Parse({"--help"})->text.find("Default: 1024") != std::string::npos);

@@ -65,8 +65,8 @@ TestServer::TestServer(const TestServerOptions& options) {
   model.memory.bytes_per_block = kBytesPerBlock;
   model.memory.num_blocks = options.num_blocks;
   model.memory.pool_bytes = options.num_blocks * kBytesPerBlock;
-  model.memory.weights_bytes = 1000;
-  model.memory.workspace_bytes = 200;
+  model.memory.items.weights_bytes = 1000;
+  model.memory.items.workspace_bytes = 200;
   model.memory.reserve_bytes = 30;
   model.memory.budget_bytes = model.memory.pool_bytes + 1234;
   const Clock* const clock = options.clock != nullptr ? options.clock : &steady_clock_;

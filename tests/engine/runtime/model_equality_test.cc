@@ -41,7 +41,7 @@ class RunningEngine {
   RunningEngine(const std::string& model_path, const EngineConfig& config) {
     auto checkpoint = OpenCheckpoint(model_path);
     REQUIRE(checkpoint.ok());
-    auto built = BuildEngine(**checkpoint, config, 0, {}, &clock_);
+    auto built = BuildEngine(**checkpoint, config, &clock_);
     INFO(built.status().ToString());
     REQUIRE(built.ok());
     built_ = *std::move(built);
@@ -193,7 +193,7 @@ TEST_CASE("a budget too small for the model is refused with what would suffice")
   EngineConfig config;
   config.memory_budget_bytes = 1 << 20;
   const SteadyClock clock;
-  const auto built = BuildEngine(**checkpoint, config, 0, {}, &clock);
+  const auto built = BuildEngine(**checkpoint, config, &clock);
   REQUIRE(built.status().code() == absl::StatusCode::kInvalidArgument);
   CHECK(built.status().message().find("what would work is at least") != absl::string_view::npos);
 }

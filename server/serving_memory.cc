@@ -1,0 +1,30 @@
+#include "server/serving_memory.h"
+
+#include <algorithm>
+
+#include "engine/text/text_memory.h"
+#include "server/server.h"
+
+namespace quire {
+
+int64_t MaxQueuedTextBytes(const ServerConfig& config) {
+  constexpr int64_t kTextBytesPerToken = 8;  // twice what English text has
+  return config.engine.max_queued_tokens * kTextBytesPerToken;
+}
+
+SurroundingMemory MemoryAroundEngine(const Checkpoint& checkpoint, const ServerConfig& config) {
+  // No prompt is longer, whatever length will fit.
+  const int64_t max_tokens =
+      config.engine.max_model_len.value_or(checkpoint.GetInt("llama.context_length").value_or(0));
+  const int64_t max_prompt_bytes =
+      std::min<int64_t>(max_tokens * LongestTokenBytes(checkpoint), kMaxReceiveMessageBytes);
+  SurroundingMemory around;
+  around.text_layer_bytes =
+      EstimateTextLayerBytes(checkpoint) + EncodingBytesFor(max_prompt_bytes, config.text_threads - 1);
+  around.queued_text_bytes = MaxQueuedTextBytes(config);
+  around.rpc_bytes = kRpcBufferBytes;
+  around.num_text_threads = config.text_threads;
+  return around;
+}
+
+}  // namespace quire

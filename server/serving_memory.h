@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/runtime/engine_plan.h"
+#include "server/server_config.h"
+
+namespace quire {
+
+// The bounds that the server keeps to, and counts in the memory sum.
+
+// Of gRPC's buffers: reads and writes of all connections, and its own records of calls. Above it gRPC slows readers
+// down, then ends calls.
+inline constexpr int64_t kRpcBufferBytes = int64_t{16} << 20;
+
+// Of prompts that wait to be encoded or are being encoded, together.
+int64_t MaxQueuedTextBytes(const ServerConfig& config);
+
+// What the server takes around the engine; it follows from file and flags alone.
+SurroundingMemory MemoryAroundEngine(const Checkpoint& checkpoint, const ServerConfig& config);
+
+}  // namespace quire
