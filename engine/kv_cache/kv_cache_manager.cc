@@ -120,9 +120,10 @@ void KvCacheManager::Truncate(RequestId request, int64_t num_tokens) {
     table.blocks.pop_back();
   }
   table.num_tokens = num_tokens;
+  // What the last block held past `num_tokens` will be overwritten, whoever made it findable.
+  if (index_ && num_tokens % block_size_ != 0) index_->Erase(table.blocks.back());
   if (table.num_indexed_blocks * block_size_ <= num_tokens) return;
-  // What the last block held past `num_tokens` will be overwritten; the blocks before it are followed anew.
-  if (num_tokens % block_size_ != 0) index_->Erase(table.blocks.back());
+  // The blocks before it are followed anew.
   table.prefix = {};
   table.num_indexed_blocks = 0;
 }

@@ -68,7 +68,7 @@ bool TenantLedger::MayStart(const std::string& tenant, int64_t num_blocks) const
 bool TenantLedger::MayDisplace(const std::string& tenant, const std::string& other) const {
   const Account& taking = accounts_.at(tenant);
   const Account& giving = accounts_.at(other);
-  return static_cast<double>(taking.num_running + 1) / taking.limits.weight <=
+  return 2 * static_cast<double>(taking.num_running + 1) / taking.limits.weight <=
          static_cast<double>(giving.num_running - 1) / giving.limits.weight;
 }
 

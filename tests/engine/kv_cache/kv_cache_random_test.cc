@@ -64,7 +64,6 @@ class RandomCache {
     int64_t num_slots = 0;
     int64_t num_computed = 0;
     bool writes_last_block = true;  // false: a fork, which may not write into what it shares
-    bool was_cut = false;           // truncated before, or a fork
   };
   struct Content {
     std::string cache_namespace;
@@ -179,10 +178,8 @@ class RandomCache {
   void Truncate(RequestId id) {
     PlainRequest& plain = requests_.at(id);
     int64_t num_kept = Below(plain.num_slots + 1);
-    // A block that others own too is never to be written again: only whole ones may be kept. Within a block a request
-    // is cut once at most.
-    if (IsShared(id) || plain.was_cut) num_kept -= num_kept % block_size_;
-    plain.was_cut = true;
+    // A block that others own too is never to be written again: only whole ones may be kept.
+    if (IsShared(id)) num_kept -= num_kept % block_size_;
     manager_.Truncate(id, num_kept);
     plain.tokens.resize(static_cast<size_t>(num_kept));
     plain.num_slots = num_kept;
@@ -206,7 +203,6 @@ class RandomCache {
     manager_.Fork(parent, child);
     requests_[child] = requests_.at(parent);
     requests_.at(child).writes_last_block = false;
-    requests_.at(child).was_cut = true;
   }
 
   void Free(RequestId id) {

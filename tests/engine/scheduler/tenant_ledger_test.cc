@@ -47,24 +47,24 @@ TEST_CASE("Who is away and owes nothing is forgotten; with nobody there all is")
   CHECK(ledger.virtual_tokens("b") == 0);
 }
 
-TEST_CASE("A tenant may take a place from one that runs more, until both run alike by weight") {
+TEST_CASE("A tenant may take a place from one that runs more, until it runs half as many by weight") {
   TenantLedger ledger({{"double", {.weight = 2, .max_running_requests = {}, .max_kv_blocks = {}}}});
   for (const char* tenant : {"flood", "small", "double"}) {
     for (int i = 0; i < 10; ++i) ledger.Arrive(tenant);
   }
   CHECK_FALSE(ledger.MayDisplace("small", "flood"));
-  for (int i = 0; i < 4; ++i) ledger.Start("flood", 1);
+  for (int i = 0; i < 6; ++i) ledger.Start("flood", 1);
   CHECK(ledger.MayDisplace("small", "flood"));
   ledger.Stop("flood", 1);
-  ledger.Start("small", 1);  // 1 beside 3
+  ledger.Start("small", 1);  // 1 beside 5
   CHECK(ledger.MayDisplace("small", "flood"));
   CHECK_FALSE(ledger.MayDisplace("flood", "small"));
   ledger.Stop("flood", 1);
-  ledger.Start("small", 1);  // 2 beside 2
+  ledger.Start("small", 1);  // 2 beside 4
   CHECK_FALSE(ledger.MayDisplace("small", "flood"));
   CHECK_FALSE(ledger.MayDisplace("flood", "small"));
   ledger.Start("double", 1);
-  CHECK(ledger.MayDisplace("double", "flood"));  // then 2 of weight 2 beside 1
+  CHECK(ledger.MayDisplace("double", "flood"));  // then 2 of weight 2 beside 3
   CHECK_FALSE(ledger.MayDisplace("small", "small"));
 }
 
