@@ -54,6 +54,10 @@ std::string RenderMemory(const v1::CacheStats& stats) {
     rows.push_back({EscapeToOneLine(item.name()), FormatBytes(item.bytes())});
   }
   rows.push_back({"budget", FormatBytes(stats.budget_bytes())});
+  if (stats.process_peak_resident_bytes() > 0) {
+    rows.push_back({"resident now", FormatBytes(stats.process_resident_bytes())});
+    rows.push_back({"resident at most", FormatBytes(stats.process_peak_resident_bytes())});
+  }
   return "\nMemory\n" + RenderTable(rows);
 }
 

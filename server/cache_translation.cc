@@ -3,6 +3,7 @@
 #include <string>
 
 #include "engine/base/histogram.h"
+#include "engine/runtime/process_memory.h"
 
 namespace quire {
 namespace {
@@ -19,6 +20,9 @@ void AddMemory(const MemoryPlan& memory, v1::CacheStats* result) {
     item->set_name(std::string(line.name));
     item->set_bytes(line.bytes);
   }
+  const ProcessMemory process = ReadProcessMemory();
+  result->set_process_resident_bytes(process.resident_bytes);
+  result->set_process_peak_resident_bytes(process.peak_resident_bytes);
 }
 
 void SetHistogram(const Histogram& histogram, v1::Histogram* result) {

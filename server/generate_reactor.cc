@@ -66,15 +66,15 @@ class UnaryReactor : public grpc::ServerUnaryReactor, public GenerationListener 
 // Owned like UnaryReactor.
 class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public GenerationListener {
  public:
-  StreamReactor(const Tokenizer* tokenizer, std::string model_name, int64_t max_buffer_bytes, std::string request_id)
+  StreamReactor(const Tokenizer* tokenizer, std::string model_name, StreamMemory* memory, std::string request_id)
       : tokenizer_(tokenizer),
         model_name_(std::move(model_name)),
         request_id_(std::move(request_id)),
-        chunks_(max_buffer_bytes) {}
+        chunks_(memory) {}
 
-  static StreamReactor* Start(const GenerationPipeline& pipeline, const std::string& model_name,
-                              int64_t max_buffer_bytes, GenerationInput input) {
-    auto reactor = std::make_shared<StreamReactor>(pipeline.tokenizer, model_name, max_buffer_bytes, input.request_id);
+  static StreamReactor* Start(const GenerationPipeline& pipeline, const std::string& model_name, StreamMemory* memory,
+                              GenerationInput input) {
+    auto reactor = std::make_shared<StreamReactor>(pipeline.tokenizer, model_name, memory, input.request_id);
     reactor->self_ = reactor;
     reactor->call_ = GenerationCall::Start(pipeline, std::move(input), reactor);
     return reactor.get();
@@ -198,11 +198,10 @@ grpc::ServerUnaryReactor* StartUnaryGeneration(const GenerationPipeline& pipelin
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartStreamGeneration(const GenerationPipeline& pipeline,
-                                                                  const std::string& model_name,
-                                                                  int64_t max_buffer_bytes,
+                                                                  const std::string& model_name, StreamMemory* memory,
                                                                   absl::StatusOr<GenerationInput> input) {
   if (!input.ok()) return new RefusedStream(input.status());
-  return StreamReactor::Start(pipeline, model_name, max_buffer_bytes, *std::move(input));
+  return StreamReactor::Start(pipeline, model_name, memory, *std::move(input));
 }
 
 }  // namespace quire

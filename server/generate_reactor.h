@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/generation_call.h"
+#include "server/stream_memory.h"
 
 namespace quire {
 
@@ -18,10 +19,9 @@ grpc::ServerUnaryReactor* StartUnaryGeneration(const GenerationPipeline& pipelin
                                                absl::StatusOr<GenerationInput> input, grpc::ByteBuffer* response);
 
 // GenerateStream: writes the events as they come, one write in flight. While it is, chunks join in an outbox. A reader
-// that lets more than `max_buffer_bytes` wait there is ended with RESOURCE_EXHAUSTED.
+// that lets more wait there than `memory` allows is ended with RESOURCE_EXHAUSTED.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartStreamGeneration(const GenerationPipeline& pipeline,
-                                                                  const std::string& model_name,
-                                                                  int64_t max_buffer_bytes,
+                                                                  const std::string& model_name, StreamMemory* memory,
                                                                   absl::StatusOr<GenerationInput> input);
 
 }  // namespace quire

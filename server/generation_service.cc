@@ -73,11 +73,11 @@ grpc::ServerUnaryReactor* AnswerOnTextThread(TextExecutor* executor, grpc::Callb
 }  // namespace
 
 GenerationService::GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model,
-                                     const Authenticator* authenticator, int64_t max_stream_buffer_bytes)
+                                     const Authenticator* authenticator, StreamMemory* stream_memory)
     : pipeline_(pipeline),
       model_(std::move(model)),
       authenticator_(authenticator),
-      max_stream_buffer_bytes_(max_stream_buffer_bytes),
+      stream_memory_(stream_memory),
       start_id_(std::random_device()()) {}
 
 grpc::ServerUnaryReactor* GenerationService::Generate(Context* context, const Buffer* request, Buffer* response) {
@@ -85,7 +85,7 @@ grpc::ServerUnaryReactor* GenerationService::Generate(Context* context, const Bu
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::GenerateStream(Context* context, const Buffer* request) {
-  return StartStreamGeneration(pipeline_, model_.name(), max_stream_buffer_bytes_, ToInput(*context, *request));
+  return StartStreamGeneration(pipeline_, model_.name(), stream_memory_, ToInput(*context, *request));
 }
 
 grpc::ServerUnaryReactor* GenerationService::Tokenize(Context* context, const Buffer* request, Buffer* response) {

@@ -11,6 +11,7 @@
 #include "quire/v1/generation.grpc.pb.h"
 #include "server/authenticator.h"
 #include "server/generation_call.h"
+#include "server/stream_memory.h"
 
 namespace quire {
 
@@ -24,9 +25,9 @@ class GenerationService final
   using Context = grpc::CallbackServerContext;
   using Buffer = grpc::ByteBuffer;
 
-  // `authenticator` and the pipeline's parts must outlive the service.
+  // `authenticator`, `stream_memory` and the pipeline's parts must outlive the service.
   GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model, const Authenticator* authenticator,
-                    int64_t max_stream_buffer_bytes);
+                    StreamMemory* stream_memory);
 
   grpc::ServerUnaryReactor* Generate(Context* context, const Buffer* request, Buffer* response) override;
   grpc::ServerWriteReactor<Buffer>* GenerateStream(Context* context, const Buffer* request) override;
@@ -45,7 +46,7 @@ class GenerationService final
   const GenerationPipeline pipeline_;
   const v1::ModelInfo model_;
   const Authenticator* const authenticator_;
-  const int64_t max_stream_buffer_bytes_;
+  StreamMemory* const stream_memory_;
   const uint64_t start_id_;  // tells this process's request ids from another's
   std::atomic<uint64_t> num_made_ids_ = 0;
 };

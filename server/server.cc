@@ -24,6 +24,7 @@
 #include "server/serving_memory.h"
 #include "server/serving_state.h"
 #include "server/stall_watchdog.h"
+#include "server/stream_memory.h"
 #include "server/text_executor.h"
 
 namespace quire {
@@ -46,6 +47,7 @@ class GrpcServer : public Server {
         model_(std::move(model)),
         prompt_encoder_(model_.tokenizer.get(), model_.chat_template.get(), model_.info.vocab_size,
                         model_.info.max_model_len),
+        stream_memory_(config.max_stream_buffer_bytes, kStreamBufferBytes),
         text_executor_(static_cast<int>(config.text_threads), kMaxQueuedEncodes, MaxQueuedTextBytes(config)),
         generation_({.engine = model_.engine.get(),
                      .text_executor = &text_executor_,
@@ -54,7 +56,7 @@ class GrpcServer : public Server {
                      .clock = clock,
                      .log_prompts = config.log_prompts},
                     ToProto(model_.info, model_.name, *model_.tokenizer, model_.chat_template != nullptr),
-                    &authenticator_, config.max_stream_buffer_bytes),
+                    &authenticator_, &stream_memory_),
         cache_(model_.engine.get(), model_.memory, model_.info, config.engine),
         admin_(model_.engine.get(), [this] { StartDraining(); }) {}
 
@@ -114,6 +116,7 @@ class GrpcServer : public Server {
   ServedModel model_;
   const KeylessAuthenticator authenticator_;
   const PromptEncoder prompt_encoder_;
+  StreamMemory stream_memory_;
   TextExecutor text_executor_;
   GenerationService generation_;
   CacheService cache_;

@@ -22,7 +22,7 @@ SurroundingMemory MemoryAroundEngine(const Checkpoint& checkpoint, const ServerC
   around.text_layer_bytes =
       EstimateTextLayerBytes(checkpoint) + EncodingBytesFor(max_prompt_bytes, config.text_threads - 1);
   around.queued_text_bytes = MaxQueuedTextBytes(config);
-  around.rpc_bytes = kRpcBufferBytes;
+  around.rpc_bytes = kRpcBufferBytes + kStreamBufferBytes;
   around.num_text_threads = config.text_threads;
   return around;
 }

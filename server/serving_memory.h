@@ -13,6 +13,10 @@ namespace quire {
 // down, then ends calls.
 inline constexpr int64_t kRpcBufferBytes = int64_t{16} << 20;
 
+// Of answers that wait for their readers, all together; beside it each may keep a little, which counts as the request's
+// own state.
+inline constexpr int64_t kStreamBufferBytes = int64_t{8} << 20;
+
 // Of prompts that wait to be encoded or are being encoded, together.
 int64_t MaxQueuedTextBytes(const ServerConfig& config);
 

@@ -104,6 +104,10 @@ TEST_CASE("cache statistics become a readable table") {
   item.set_name("weights");
   item.set_bytes(1024);
   CHECK(RenderCacheStats(stats).find("weights  1.0 KiB") != std::string::npos);
+  CHECK(RenderCacheStats(stats).find("resident") == std::string::npos);
+  stats.set_process_resident_bytes(int64_t{2} << 30);
+  stats.set_process_peak_resident_bytes(int64_t{3} << 30);
+  CHECK(RenderCacheStats(stats).find("resident at most  3.0 GiB") != std::string::npos);
   stats.set_prefix_hit_ratio(0.125);
   CHECK(RenderCacheStats(stats).find("12.5 %") != std::string::npos);
   stats.add_requests()->set_request_id("evil\x1b[2J");

@@ -31,6 +31,8 @@ void CheckSums(const v1::CacheStats& stats) {
   for (const v1::MemoryItem& item : stats.memory_items()) memory_bytes += item.bytes();
   REQUIRE(memory_bytes == stats.budget_bytes());
   REQUIRE(stats.tokens_stored() + stats.wasted_slots() == stats.blocks_used() * stats.block_size_tokens());
+  REQUIRE(stats.process_resident_bytes() > 0);
+  REQUIRE(stats.process_peak_resident_bytes() >= stats.process_resident_bytes());
   REQUIRE(stats.blocks_shared() <= stats.blocks_used());
   REQUIRE(stats.blocks_peak_used() >= stats.blocks_used());
   REQUIRE(stats.prefix_hit_tokens() <= stats.prefix_query_tokens());

@@ -107,6 +107,7 @@ class RealModel(unittest.TestCase):
             print(f"budget {budget}, peak resident {peak} ({peak / budget:.3f}), "
                   f"blocks {total}, peak used {stats['blocks_peak_used']}, preemptions {stats['preemptions']}")
             self.assertEqual(int(stats["budget_bytes"]), budget)
+            self.assertAlmostEqual(int(stats["process_peak_resident_bytes"]), peak, delta=budget // 100)
             self.assertGreaterEqual(int(stats["blocks_peak_used"]), total * 9 // 10)
             self.assertLessEqual(peak, budget)
             self.assertGreaterEqual(peak, budget * 9 // 10)
