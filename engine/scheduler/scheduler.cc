@@ -1,6 +1,7 @@
 #include "engine/scheduler/scheduler.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -81,17 +82,20 @@ void Scheduler::Schedule(StepPlan* plan) {
   TokenBudget budget{.num_tokens = config_.max_num_batched_tokens, .num_logits_rows = config_.max_num_logits_rows};
   const int64_t num_preemptions_before = num_preemptions_;
   Request* const guest = MakeRoomForUnderserved();
-  ScheduleDecodes(&budget, plan);
+  ScheduleDecodes(yielded_ ? nullptr : guest, &budget, plan);
   if (!plan->empty()) budget.num_tokens = std::min(budget.num_tokens, step_length_.num_prefill_tokens());
   // After a preemption nobody is admitted in the same step, but the one that room was made for: of the blocks given
   // up, some are taken already.
   const bool preempted = num_preemptions_ > num_preemptions_before;
   SchedulePrefills(preempted ? guest : NextWaiting(), !preempted, &budget, plan);
+  yielded_ = guest != nullptr && !yielded_;
+  // The guest may not have fitted after all.
+  if (plan->empty()) ScheduleDecodes(nullptr, &budget, plan);
 }
 
 Request* Scheduler::MakeRoomForUnderserved() {
   Request* next = NextWaiting();
-  if (next == nullptr) return nullptr;
+  if (next == nullptr || DisplacedBy(*next) == nullptr) return nullptr;
   const int64_t num_blocks = cache_->BlocksFor(next->num_tokens());
   while (num_running() == config_.max_num_seqs || num_blocks > cache_->num_available_blocks()) {
     Request* displaced = DisplacedBy(*next);
@@ -108,11 +112,12 @@ Request* Scheduler::DisplacedBy(const Request& waiting) const {
   return nullptr;
 }
 
-void Scheduler::ScheduleDecodes(TokenBudget* budget, StepPlan* plan) {
+void Scheduler::ScheduleDecodes(const Request* guest, TokenBudget* budget, StepPlan* plan) {
   // By index: a preemption takes requests after this one from the end.
   for (size_t i = 0; i < running_.size() && budget->num_tokens > 0; ++i) {
     const Request& request = *running_[i];
     if (!Decodes(request)) continue;
+    if (guest != nullptr && tenants_.MayDisplace(guest->tenant, request.tenant)) continue;
     QUIRE_CHECK_LT(request.num_output_tokens(), request.max_tokens);
     if (!EnsureSlots(request)) continue;
     const TokenDemand demand = DemandOf(request);
@@ -127,25 +132,31 @@ void Scheduler::SchedulePrefills(Request* waiting, bool more_may_follow, TokenBu
   }
   std::ranges::sort(prefills_);
   size_t next_running = 0;
+  double most_served = std::numeric_limits<double>::infinity();  // of the tenants whose prefills the step has
   while (budget->num_tokens > 0 && budget->num_logits_rows > 0) {
     const bool has_running = next_running < prefills_.size();
     const bool has_waiting = waiting != nullptr && num_running() < config_.max_num_seqs;
     if (!has_running && !has_waiting) return;
-    Request* request = nullptr;
-    if (has_running && (!has_waiting || prefills_[next_running].first < PrecedenceOf(*waiting))) {
+    const bool takes_running = has_running && (!has_waiting || prefills_[next_running].first < PrecedenceOf(*waiting));
+    Request* request = takes_running ? prefills_[next_running].second : waiting;
+    // The step gets no longer for a tenant that has been served more than those in it.
+    if (tenants_.virtual_tokens(request->tenant) > most_served) return;
+    if (takes_running) {
       // It has had slots for all its tokens since it was admitted.
-      request = prefills_[next_running++].second;
+      ++next_running;
     } else {
-      request = Admit(waiting) ? waiting : nullptr;
+      const bool admitted = Admit(waiting);
       // Nobody overtakes the first that does not fit.
-      waiting = request != nullptr && more_may_follow ? NextWaiting() : nullptr;
-      if (request == nullptr) continue;
+      waiting = admitted && more_may_follow ? NextWaiting() : nullptr;
+      if (!admitted) continue;
     }
     const TokenDemand demand = DemandOf(*request);
     const int64_t num_tokens = TakeTokens(demand, budget);
-    plan->num_prefill_tokens += num_tokens;
     AppendToPlan(*request, demand, num_tokens, plan);
     ChargePrompt(*request, num_tokens);
+    const double served = tenants_.virtual_tokens(request->tenant);
+    most_served = plan->num_prefill_tokens == 0 ? served : std::max(most_served, served);
+    plan->num_prefill_tokens += num_tokens;
   }
 }
 

@@ -88,9 +88,12 @@ class Scheduler {
 
  private:
   // The three parts of Schedule, in their order.
-  // The waiting request that there is room for now, if need be at the cost of a tenant that runs more; or nullptr.
+  // The next waiting request if its tenant may take a place from another, and if need be has taken it, so that there
+  // is room; or nullptr.
   Request* MakeRoomForUnderserved();
-  void ScheduleDecodes(TokenBudget* budget, StepPlan* plan);
+  // Leaves out tenants that `guest`, if there is one, may take a place from: it gets its first token by a step of its
+  // own, as soon as they get their next ones by the step after it. Alone each takes as long as both together.
+  void ScheduleDecodes(const Request* guest, TokenBudget* budget, StepPlan* plan);
   // Admits `waiting`, and if `more_may_follow` others after it.
   void SchedulePrefills(Request* waiting, bool more_may_follow, TokenBudget* budget, StepPlan* plan);
 
@@ -130,6 +133,7 @@ class Scheduler {
   AdmissionHeadroom headroom_;
   StepLength step_length_;
   std::vector<std::pair<Precedence, Request*>> prefills_;  // of the current step, by precedence; reused
+  bool yielded_ = false;  // the last step left decodes out for a guest; never two in a row
   int64_t num_preemptions_ = 0;
   int64_t num_recomputed_tokens_ = 0;
   int64_t num_deferred_admissions_ = 0;

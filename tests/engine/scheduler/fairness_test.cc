@@ -173,6 +173,47 @@ TEST_CASE("Out of blocks the tenant that runs most gives way, not the newcomer")
   CHECK(fixture.finished.at(small)->num_preemptions == 0);
 }
 
+TEST_CASE("A newcomer's prompt is a step of its own, and the others' decodes wait for one step at most") {
+  SchedulerConfig config = Config();
+  config.max_num_seqs = 8;
+  config.max_num_logits_rows = 8;
+  SchedulerFixture fixture(config, 256, 16);
+  for (int i = 0; i < 6; ++i) fixture.Add({.num_prompt_tokens = 4, .max_tokens = 200, .tenant = "flood"});
+  for (int i = 0; i < 6; ++i) fixture.Step();
+  bool flood_waited = false;
+  int num_own_steps = 0;
+  for (int i = 0; i < 20; ++i) {
+    fixture.Add({.num_prompt_tokens = 20, .max_tokens = 1, .tenant = "newcomer " + std::to_string(i)});
+    int num_flood_tokens = 0;
+    for (const ScheduledRequest& scheduled : fixture.Plan().requests) {
+      num_flood_tokens += fixture.scheduler.Find(scheduled.request_id)->tenant == "flood" ? 1 : 0;
+    }
+    REQUIRE((num_flood_tokens == 0 || num_flood_tokens == 6));
+    REQUIRE_FALSE((flood_waited && num_flood_tokens == 0));
+    flood_waited = num_flood_tokens == 0;
+    num_own_steps += flood_waited ? 1 : 0;
+    fixture.CommitStep();
+  }
+  CHECK(num_own_steps >= 5);
+  fixture.RunToEnd();
+  CHECK(fixture.finished.size() == 26);
+}
+
+TEST_CASE("A step with a newcomer's prompt is not made longer by a tenant that was served more") {
+  SchedulerFixture fixture(Config(), 256, 16);
+  fixture.Add({.num_prompt_tokens = 200, .max_tokens = 1, .tenant = "flood"});
+  fixture.Step();
+  fixture.Add({.num_prompt_tokens = 20, .max_tokens = 1, .tenant = "first"});
+  fixture.Add({.num_prompt_tokens = 20, .max_tokens = 1, .tenant = "second"});
+  fixture.Step();  // in which they take turns with the flood, all having been served alike
+  fixture.Add({.num_prompt_tokens = 20, .max_tokens = 1, .tenant = "third"});
+  fixture.Add({.num_prompt_tokens = 20, .max_tokens = 1, .tenant = "fourth"});
+  CHECK(fixture.Plan().num_prefill_tokens < 64);
+  CHECK(fixture.plan.requests.size() >= 2);  // newcomers join each other
+  fixture.RunToEnd();
+  CHECK(fixture.finished.size() == 5);
+}
+
 TEST_CASE("A long prompt of one tenant does not hold up another's short one") {
   SchedulerConfig config = Config();
   config.max_num_batched_tokens = 16;
