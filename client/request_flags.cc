@@ -24,7 +24,7 @@ RequestFlags::RequestFlags(CLI::App& app, bool for_chat) {
       ->allow_extra_args(false);
   app.add_flag("--ignore-eos", ignore_eos_, "Go on past the model's own end");
   app.add_flag("--special", special_tokens_, "Show special tokens in the text");
-  app.add_option("--priority", priority_, "Lower runs first, in [-100, 100]; default 0")->type_name("N");
+  app.add_option("--priority", priority_, "Lower runs first among a tenant's requests, in [-100, 100]; default 0")->type_name("N");
   app.add_option("--cache-salt", cache_salt_, "Share cached prefixes only with requests of the same salt")
       ->type_name("TEXT");
   app.add_flag("--skip-prefix-cache", skip_prefix_cache_, "Compute the whole prompt, whatever is cached");

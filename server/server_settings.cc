@@ -106,8 +106,9 @@ std::vector<ServerSetting> QueueSettings() {
                     "Keep the blocks of ended requests, so that prompts that begin alike are not computed again.",
                     [](ServerConfig& c) -> bool& { return c.engine.enable_prefix_caching; }),
       IntegerSetting("max_queued_requests",
-                     "Most requests that wait to run, in [1, 1000000]; more are refused with RESOURCE_EXHAUSTED.", 1,
-                     1000000, [](ServerConfig& c) -> int64_t& { return c.engine.max_queued_requests; }),
+                     "Most requests that wait to run, in [1, 1000000]; more are refused with RESOURCE_EXHAUSTED. An "
+                     "eighth is kept for tenants without requests.",
+                     1, 1000000, [](ServerConfig& c) -> int64_t& { return c.engine.max_queued_requests; }),
       IntegerSetting("max_queued_tokens",
                      "Most tokens of waiting requests together, in [1, 2^50]; a request that finds none waiting is "
                      "taken whatever its size.",

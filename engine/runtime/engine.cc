@@ -98,12 +98,14 @@ void Engine::AddRequest(RequestId id, GenerationRequest request) {
       id, SamplingState{Sampler(request.sampling, seed, limits_.vocab_size), std::move(request.constraint)});
   std::unique_ptr<Request> made = MakeRequest(id, std::move(request), limits_);
   const std::shared_ptr<TokenSink> sink = made->sink;
+  const std::string tenant = made->tenant;
   const absl::Status added = scheduler_->AddRequest(std::move(made));
   if (added.ok()) return;
   // Validation and scheduler disagree about what fits: still an answer, not a lost request.
   log::Error("a validated request was refused: {}", std::string(added.message()));
   sampling_states_.erase(id);
   ++num_finished_requests_;
+  if (observer_ != nullptr) observer_->OnEnd(tenant);
   GenerationResult result;
   result.status = added;
   sink->OnFinish(result);
@@ -258,6 +260,7 @@ void Engine::End(RequestId id, const absl::Status& status, FinishReason reason, 
   if (request == nullptr) return;
   sampling_states_.erase(id);
   ++num_finished_requests_;
+  if (observer_ != nullptr) observer_->OnEnd(request->tenant);
   GenerationResult result = MakeResult(*request, status, reason, clock_->Now());
   result.num_output_tokens = std::min(result.num_output_tokens, max_counted_tokens);
   LogEnd(*request, result);

@@ -28,7 +28,7 @@ struct EngineConfig {
   std::optional<int64_t> kv_cache_memory_bytes;  // unset: what the budget leaves
   std::optional<int64_t> num_threads;            // unset: affinity, cgroup quota, physical cores
   bool enable_prefix_caching = true;
-  int64_t max_queued_requests = 1024;   // waiting at once, in [1, 1000000]
+  int64_t max_queued_requests = 1024;   // waiting at once, in [1, 1000000]; an eighth is for newcomers
   int64_t max_queued_tokens = 1 << 20;  // of their prompts together, >= 1
   double priority_aging_seconds = 30;   // waiting this long counts as one level of priority; in (0, 86400]
   bool refuse_late_requests = false;    // at once, where the measured rate says that the deadline can't be met

@@ -54,6 +54,7 @@ absl::StatusOr<RequestId> EngineLoop::Submit(GenerationRequest request) {
       return Unavailable("the server is draining and takes no new requests", kDrainingRetryDelay);
     }
     QUIRE_RETURN_IF_ERROR(CheckRoom(request));
+    ++num_open_by_tenant_[request.tenant];
     ++unpublished_.num_requests;
     unpublished_.num_tokens += static_cast<int64_t>(request.prompt_token_ids.size());
     // Under the lock, so that ids are in the order of arrival in the inbox.
@@ -68,6 +69,7 @@ absl::Status EngineLoop::CheckRoom(const GenerationRequest& request) const {
   const QueueState queue = CountWaiting(waiting_, unpublished_, num_free_seats_, drain_rate_.tokens_per_second());
   QueueCandidate candidate = {.num_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
                               .priority = request.priority,
+                              .is_newcomer = !num_open_by_tenant_.contains(request.tenant),
                               .seconds_to_deadline = std::nullopt};
   if (request.deadline) candidate.seconds_to_deadline = ToSeconds(*request.deadline - engine_->clock().Now());
   return CheckQueue(queue_limits_, queue, candidate);
@@ -161,6 +163,7 @@ void EngineLoop::Run() {
   for (Command& command : commands) Execute(command);
   engine_->CancelAll(absl::UnavailableError("the server is stopping"));
   PublishProgress();
+  engine_->SetObserver(nullptr);
 }
 
 bool EngineLoop::TakeCommands(std::vector<Command>* commands) {
@@ -213,6 +216,12 @@ void EngineLoop::Execute(ClearPrefixCacheCommand& command) {
 void EngineLoop::ObserveRelease(const Stamp& stamp) {
   release_steps_.Add(static_cast<double>(engine_->num_steps() - stamp.num_steps));
   release_seconds_.Add(ToSeconds(engine_->clock().Now() - stamp.time));
+}
+
+void EngineLoop::OnEnd(const std::string& tenant) {
+  const std::lock_guard lock(mutex_);
+  const auto open = num_open_by_tenant_.find(tenant);
+  if (--open->second == 0) num_open_by_tenant_.erase(open);
 }
 
 // Deadlines are looked at before every step, so that one which passed during the last step has cost that one.

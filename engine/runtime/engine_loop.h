@@ -6,7 +6,9 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -131,6 +133,7 @@ class EngineLoop : private EngineObserver {
   void PublishQueue();
   void PublishProgress();
   void OnStage(StepStage stage) override;
+  void OnEnd(const std::string& tenant) override;
   void OnDeadlineExpired(TimePoint deadline) override;
 
   const std::unique_ptr<Engine> engine_;  // used by the engine's thread alone, but for what is fixed
@@ -148,9 +151,10 @@ class EngineLoop : private EngineObserver {
   std::vector<Command> inbox_;
   uint64_t num_accepted_requests_ = 0;
   int64_t num_finished_requests_ = 0;
-  QueuedWork waiting_;          // in the engine, as last published
-  int64_t num_free_seats_ = 0;  // the same
-  QueuedWork unpublished_;      // submitted since
+  QueuedWork waiting_;                                           // in the engine, as last published
+  int64_t num_free_seats_ = 0;                                   // the same
+  QueuedWork unpublished_;                                       // submitted since
+  std::unordered_map<std::string, int64_t> num_open_by_tenant_;  // accepted and not ended; none 0
   DrainRate drain_rate_;
   bool draining_ = false;
   bool stopping_ = false;

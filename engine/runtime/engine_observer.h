@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "engine/base/clock.h"
@@ -26,6 +27,8 @@ class EngineObserver {
   virtual ~EngineObserver() = default;
   // A stage begins. From kExecute on it is settled who waits and who runs.
   virtual void OnStage(StepStage stage) = 0;
+  // A request of `tenant` has ended, whatever its end.
+  virtual void OnEnd(const std::string& tenant) = 0;
   // A request that had this deadline has just ended by it: its blocks are free.
   virtual void OnDeadlineExpired(TimePoint deadline) = 0;
 };

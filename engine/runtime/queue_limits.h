@@ -31,6 +31,7 @@ struct QueueState {
 struct QueueCandidate {
   int64_t num_tokens = 0;
   int32_t priority = 0;                                      // lower runs first
+  bool is_newcomer = false;                                  // its tenant has no other request, waiting or running
   std::optional<double> seconds_to_deadline = std::nullopt;  // unset: it has none
 };
 
@@ -48,11 +49,15 @@ QueueState CountWaiting(const QueuedWork& left_waiting, const QueuedWork& arrive
 // When `num_tokens` will have left the queue, within [kMinRetryDelay, kMaxRetryDelay]. Pure.
 std::chrono::milliseconds RetryDelayFor(int64_t num_tokens, double drained_tokens_per_second);
 
+// Of the queue, this part is kept for tenants that have no request yet: one tenant's flood never closes the door to
+// others.
+inline constexpr int64_t kNewcomersShare = 8;
+
 // Whether one more may wait. Pure. RESOURCE_EXHAUSTED, with the delay after which there will be room, if the queue is
-// full by requests or by tokens; where nothing waits, any size is taken, because it would never find more room.
-// DEADLINE_EXCEEDED, with the estimate, if late requests are refused and the tokens ahead leave the queue, at the
-// measured rate, only after the deadline. A request of less than the default priority may overtake them, so it is never
-// called late.
+// full by requests or by tokens, or, but for newcomers, up to 1 / kNewcomersShare of each; where nothing waits, any
+// size is taken, because it would never find more room. DEADLINE_EXCEEDED, with the estimate, if late requests are
+// refused and the tokens ahead leave the queue, at the measured rate, only after the deadline. A request of less than
+// the default priority or of a newcomer may overtake them, so it is never called late.
 absl::Status CheckQueue(const QueueLimits& limits, const QueueState& queue, const QueueCandidate& candidate);
 
 }  // namespace quire

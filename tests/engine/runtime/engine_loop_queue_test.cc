@@ -66,6 +66,26 @@ TEST_CASE("a queue full by requests refuses with a delay, and takes more when it
   harness.Submit(1)->WaitForFinish();
 }
 
+TEST_CASE("a flood that fills the queue leaves room for a tenant that has no request, once it has none") {
+  Harness harness({.max_queued_requests = 8});
+  harness.Submit(1);
+  harness.gate.WaitUntilInside();
+  for (int i = 0; i < 7; ++i) harness.Submit(1);
+  CHECK(harness.TrySubmit(harness.prompt).code() == absl::StatusCode::kResourceExhausted);
+  const auto submit_small = [&] {
+    GenerationRequest request = harness.Request(harness.prompt, 1, std::make_shared<RecordingSink>());
+    request.tenant = "small";
+    return harness.loop->Submit(std::move(request)).status();
+  };
+  CHECK(submit_small().ok());
+  CHECK(submit_small().code() == absl::StatusCode::kResourceExhausted);
+  harness.gate.Open();
+  harness.WaitUntilIdle();
+  // All have ended: each tenant is new again.
+  CHECK(submit_small().ok());
+  harness.WaitUntilIdle();
+}
+
 TEST_CASE("a queue full by tokens refuses, but takes any size when nothing waits") {
   Harness harness({.max_queued_tokens = 5});
   harness.Submit(1);

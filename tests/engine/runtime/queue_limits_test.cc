@@ -17,11 +17,27 @@ absl::StatusCode Check(const QueueState& queue, const QueueCandidate& candidate,
 }
 
 TEST_CASE("a queue has room up to its limits") {
-  CHECK(Check({.num_requests = 2, .num_tokens = 90}, {.num_tokens = 10}) == absl::StatusCode::kOk);
+  CHECK(Check({.num_requests = 2, .num_tokens = 78}, {.num_tokens = 10}) == absl::StatusCode::kOk);
   CHECK(Check({.num_requests = 3, .num_tokens = 3}, {.num_tokens = 1}) == absl::StatusCode::kResourceExhausted);
-  CHECK(Check({.num_requests = 2, .num_tokens = 91}, {.num_tokens = 10}) == absl::StatusCode::kResourceExhausted);
+  CHECK(Check({.num_requests = 2, .num_tokens = 79}, {.num_tokens = 10}) == absl::StatusCode::kResourceExhausted);
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   CHECK(Check({.num_requests = 1, .num_tokens = 1}, {.num_tokens = kMost}) == absl::StatusCode::kResourceExhausted);
+}
+
+TEST_CASE("an eighth of the queue is kept for tenants without requests, who are never late") {
+  const QueueLimits limits = {.max_queued_requests = 16, .max_queued_tokens = 160, .refuse_late_requests = true};
+  const QueueCandidate another = {.num_tokens = 1};
+  const QueueCandidate newcomer = {.num_tokens = 1, .is_newcomer = true, .seconds_to_deadline = 0.1};
+  CHECK(Check({.num_requests = 13, .num_tokens = 13}, another, limits) == absl::StatusCode::kOk);
+  CHECK(Check({.num_requests = 14, .num_tokens = 14}, another, limits) == absl::StatusCode::kResourceExhausted);
+  CHECK(Check({.num_requests = 15, .num_tokens = 15, .drained_tokens_per_second = 1}, newcomer, limits) ==
+        absl::StatusCode::kOk);
+  CHECK(Check({.num_requests = 16, .num_tokens = 16}, newcomer, limits) == absl::StatusCode::kResourceExhausted);
+  CHECK(Check({.num_requests = 2, .num_tokens = 139}, another, limits) == absl::StatusCode::kOk);
+  CHECK(Check({.num_requests = 2, .num_tokens = 140}, another, limits) == absl::StatusCode::kResourceExhausted);
+  CHECK(Check({.num_requests = 2, .num_tokens = 159}, newcomer, limits) == absl::StatusCode::kOk);
+  const absl::Status refused = CheckQueue(limits, {.num_requests = 14, .num_tokens = 14}, another);
+  CHECK(std::string(refused.message()).find("of which 2 are kept for tenants without requests") != std::string::npos);
 }
 
 TEST_CASE("where nothing waits any size is taken, and nothing is late") {
@@ -47,9 +63,9 @@ TEST_CASE("a refusal says when there will be room") {
   // The mean of those that wait must leave: 30 tokens at 10 a second.
   CHECK(RetryDelayOf(CheckQueue(kLimits, {.num_requests = 3, .num_tokens = 90, .drained_tokens_per_second = 10},
                                 {.num_tokens = 1})) == std::chrono::milliseconds(3000));
-  // What is too much must leave: 5 tokens.
+  // What is too much must leave: 17 tokens past the 88 that are not kept for newcomers.
   CHECK(RetryDelayOf(CheckQueue(kLimits, {.num_requests = 2, .num_tokens = 95, .drained_tokens_per_second = 10},
-                                {.num_tokens = 10})) == std::chrono::milliseconds(500));
+                                {.num_tokens = 10})) == std::chrono::milliseconds(1700));
   // All must leave, and then any size is taken.
   CHECK(RetryDelayOf(CheckQueue(kLimits, {.num_requests = 2, .num_tokens = 20, .drained_tokens_per_second = 10},
                                 {.num_tokens = 5000})) == std::chrono::milliseconds(2000));
