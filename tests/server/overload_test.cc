@@ -114,7 +114,10 @@ TEST_CASE("a reader that stops reading is ended, and its neighbour does not noti
   TestServer server(options);
   const auto slow_stub = v1::Generation::NewStub(server.NewChannel());
   grpc::ClientContext slow_context;
-  const auto slow = slow_stub->GenerateStream(&slow_context, TextRequest("slow"));
+  v1::GenerateRequest slow_request = TextRequest("slow");
+  // Much for each token, so that few fill the buffers between server and reader.
+  slow_request.mutable_sampling()->set_logprobs(20);
+  const auto slow = slow_stub->GenerateStream(&slow_context, slow_request);
   const auto ask_neighbour = [&] {
     v1::GenerateRequest request = TextRequest("neighbour");
     request.mutable_sampling()->set_max_tokens(12);
