@@ -194,14 +194,16 @@ void Scheduler::Preempt(Request* request) {
 void Scheduler::StopRunning(Request* request) {
   std::erase(running_, request);
   cache_->Free(request->id);
-  tenants_.Stop(request->tenant,
-                BlocksForRequest(request->num_prompt_tokens, request->max_tokens, cache_->block_size()));
+  tenants_.Stop(request->tenant, BlocksAtEnd(*request));
+}
+
+int64_t Scheduler::BlocksAtEnd(const Request& request) const {
+  return BlocksForRequest(request.num_prompt_tokens, request.max_tokens, cache_->block_size());
 }
 
 Request* Scheduler::NextWaiting() {
   return waiting_.Next(clock_->Now(), config_.priority_aging_seconds, tenants_, [this](const Request& request) {
-    return tenants_.MayStart(request.tenant,
-                             BlocksForRequest(request.num_prompt_tokens, request.max_tokens, cache_->block_size()));
+    return tenants_.MayStart(request.tenant, BlocksAtEnd(request));
   });
 }
 
@@ -252,8 +254,7 @@ bool Scheduler::Admit(Request* request) {
   }
   const auto rank = [](const Request* running) { return running->rank; };
   running_.insert(std::ranges::upper_bound(running_, request->rank, {}, rank), request);
-  tenants_.Start(request->tenant,
-                 BlocksForRequest(request->num_prompt_tokens, request->max_tokens, cache_->block_size()));
+  tenants_.Start(request->tenant, BlocksAtEnd(*request));
   return true;
 }
 

@@ -112,6 +112,8 @@ class Scheduler {
   // False, and nothing changed, if they do not fit now.
   [[nodiscard]] bool Admit(Request* request);
   void StopRunning(Request* request);
+  // That the request may come to own.
+  int64_t BlocksAtEnd(const Request& request) const;
   Precedence PrecedenceOf(const Request& request) const;
   RunningRank RankOf(const Request& waiting) const;
 
