@@ -126,26 +126,18 @@ void MeasureStep(benchmark::State& state, Bound bound) {
   state.counters["share_of_decode_step"] = total_seconds / modelled_seconds;
 }
 
-BENCHMARK_CAPTURE(MeasureStep, sequences_are_full, Bound::kSequences)
-    ->ArgName("tenants")
-    ->Arg(1)
-    ->Arg(8)
-    ->Arg(10000)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(MeasureStep, blocks_are_full, Bound::kBlocks)
-    ->ArgName("tenants")
-    ->Arg(1)
-    ->Arg(8)
-    ->Arg(10000)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(MeasureStep, tenants_are_at_their_limit, Bound::kTenants)
-    ->ArgName("tenants")
-    ->Arg(1)
-    ->Arg(8)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
+void ForFewTenants(benchmark::internal::Benchmark* step) {
+  step->ArgName("tenants")->Arg(1)->Arg(8)->UseManualTime()->Unit(benchmark::kMicrosecond);
+}
+
+void ForFewAndManyTenants(benchmark::internal::Benchmark* step) {
+  ForFewTenants(step);
+  step->Arg(10000);
+}
+
+BENCHMARK_CAPTURE(MeasureStep, sequences_are_full, Bound::kSequences)->Apply(ForFewAndManyTenants);
+BENCHMARK_CAPTURE(MeasureStep, blocks_are_full, Bound::kBlocks)->Apply(ForFewAndManyTenants);
+BENCHMARK_CAPTURE(MeasureStep, tenants_are_at_their_limit, Bound::kTenants)->Apply(ForFewTenants);
 
 }  // namespace
 }  // namespace quire

@@ -29,7 +29,6 @@ Simulator::Simulator(const SimulationConfig& config, const Trace& trace)
       trace_(trace),
       cache_(config.cache, &clock_),
       scheduler_(config.scheduler, &cache_, &clock_),
-      most_computed_tokens_(trace.size(), 0),
       block_tokens_(static_cast<size_t>(config.cache.num_blocks), 0),
       block_stamps_(static_cast<size_t>(config.cache.num_blocks), -1) {
   result_.requests.resize(trace.size());
@@ -55,6 +54,7 @@ absl::StatusOr<SimulationResult> Simulator::Run() {
   }
   result_.seconds = Now();
   result_.num_preemptions = scheduler_.num_preemptions();
+  result_.num_recomputed_tokens = scheduler_.num_recomputed_tokens();
   result_.final_usage = cache_.Usage();
   return std::move(result_);
 }
@@ -164,12 +164,8 @@ void Simulator::RunStep(const StepPlan& plan) {
 
 void Simulator::CountTokens(const StepPlan& plan) {
   for (const ScheduledRequest& scheduled : plan.requests) {
-    int64_t& most = most_computed_tokens_[static_cast<size_t>(IndexOf(scheduled.request_id))];
-    const int64_t end = scheduled.first_position + scheduled.num_scheduled_tokens();
     started_.insert(IndexOf(scheduled.request_id));
     result_.num_computed_tokens += scheduled.num_scheduled_tokens();
-    result_.num_recomputed_tokens += std::max<int64_t>(0, std::min(end, most) - scheduled.first_position);
-    most = std::max(most, end);
   }
 }
 
