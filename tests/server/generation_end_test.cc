@@ -11,13 +11,6 @@
 namespace quire::testing {
 namespace {
 
-// Answers that would go on for millions of tokens: whoever ends them ends them in the middle.
-constexpr int64_t kEndless = 1 << 22;
-
-TestServerOptions EndlessAnswers() {
-  return {.script = "abcdefgh", .script_ends = false, .max_model_len = kEndless, .num_blocks = 2 * kEndless / 16};
-}
-
 // Reads until the first text has come.
 void ReadFirstChunk(grpc::ClientReader<v1::GenerateStreamResponse>& reader) {
   v1::GenerateStreamResponse response;

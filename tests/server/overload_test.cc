@@ -12,13 +12,6 @@
 namespace quire::testing {
 namespace {
 
-// Answers that would go on for millions of tokens.
-constexpr int64_t kEndless = 1 << 22;
-
-TestServerOptions EndlessAnswers() {
-  return {.script = "abcdefgh", .script_ends = false, .max_model_len = kEndless, .num_blocks = 2 * kEndless / 16};
-}
-
 // The wait that a refusal asks for; negative without any.
 double RetrySeconds(const grpc::Status& status) {
   google::rpc::Status details;

@@ -28,6 +28,10 @@ std::vector<TokenId> ScriptOf(const TestServerOptions& options) {
   return script;
 }
 
+TestServerOptions EndlessAnswers() {
+  return {.script = "abcdefgh", .script_ends = false, .max_model_len = kEndless, .num_blocks = 2 * kEndless / 16};
+}
+
 std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std::unique_ptr<ModelRunner> runner,
                                            const Clock* clock) {
   EngineDependencies dependencies;

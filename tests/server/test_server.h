@@ -35,6 +35,10 @@ struct TestServerOptions {
   const Clock* clock = nullptr;  // the whole server's; outlives it; null: the steady clock
 };
 
+// Answers that would go on for kEndless tokens, two at once: whoever ends them ends them in the middle.
+inline constexpr int64_t kEndless = 1 << 22;
+TestServerOptions EndlessAnswers();
+
 // The real engine on its thread, over `runner`, with what the options say of it. `clock` must outlive it.
 std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std::unique_ptr<ModelRunner> runner,
                                            const Clock* clock);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,26 +12,14 @@
 #include "engine/kv_cache/kv_cache_invariants.h"
 #include "engine/kv_cache/kv_cache_manager.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/random_operations.h"
 
 namespace quire {
 namespace {
 
+using testing::NumRandomOperations;
+using testing::WeakHash;
 using Tokens = std::vector<TokenId>;
-
-// Operations of all runs together; QUIRE_RANDOM_OPERATIONS asks for more. Sanitizers make each ten times as slow.
-int64_t NumOperations() {
-  if (const char* asked = std::getenv("QUIRE_RANDOM_OPERATIONS")) return std::atoll(asked);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return 20000;
-#else
-  return 200000;
-#endif
-}
-
-// Four values only: nearly every block collides with others.
-BlockHash WeakHash(BlockHash parent, std::span<const TokenId> token_ids, std::string_view cache_namespace) {
-  return HashBlock(parent, token_ids, cache_namespace) % 4;
-}
 
 // A manager beside the plainest account of it: what each request's tokens are, how many are computed, and what each
 // block holds. Checked after every operation.
@@ -256,7 +243,7 @@ class RandomCache {
 };
 
 TEST_CASE("Whatever is admitted, shared, forked, cut and freed, each request finds its own tokens in its blocks") {
-  const int64_t num_operations = NumOperations() / 16;
+  const int64_t num_operations = NumRandomOperations(200000) / 16;
   int64_t num_hit_tokens = 0;
   int64_t num_refusals = 0;
   for (uint32_t seed = 1; seed <= 4; ++seed) {

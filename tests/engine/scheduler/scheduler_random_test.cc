@@ -2,7 +2,6 @@
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -10,27 +9,15 @@
 
 #include "tests/engine/scheduler/reference_model.h"
 #include "tests/engine/scheduler/scheduler_fixture.h"
+#include "tests/support/random_operations.h"
 
 namespace quire {
 namespace {
 
 using testing::MakeRequest;
+using testing::NumRandomOperations;
 using testing::ReferenceModel;
-
-// Operations of all runs together; QUIRE_RANDOM_OPERATIONS asks for more. Sanitizers make each ten times as slow.
-int64_t NumOperations() {
-  if (const char* asked = std::getenv("QUIRE_RANDOM_OPERATIONS")) return std::atoll(asked);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return 40000;
-#else
-  return 400000;
-#endif
-}
-
-// Four values only: nearly every block collides with others.
-BlockHash WeakHash(BlockHash parent, std::span<const TokenId> token_ids, std::string_view cache_namespace) {
-  return HashBlock(parent, token_ids, cache_namespace) % 4;
-}
+using testing::WeakHash;
 
 struct RunOptions {
   SchedulerConfig scheduler;
@@ -256,7 +243,7 @@ std::vector<RunOptions> AllOptions() {
 
 TEST_CASE("Whatever is added, removed, preempted, shared and failed, each output is what it is alone") {
   const std::vector<RunOptions> all = AllOptions();
-  const int64_t num_operations = NumOperations();
+  const int64_t num_operations = NumRandomOperations(400000);
   Coverage sum;
   for (const RunOptions& options : all) {
     const Coverage coverage = RandomRun(options).Run(num_operations / static_cast<int64_t>(all.size()));
