@@ -7,11 +7,25 @@
 namespace quire {
 
 // Element types of quire's own buffers. How files store tensors is checkpoint.h's StorageType.
-enum class DType { kF32, kBF16 };
+enum class DType { kF32, kBF16, kInt8 };
 
-constexpr int64_t SizeOf(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
+constexpr int64_t SizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return 4;
+    case DType::kBF16: return 2;
+    case DType::kInt8: return 1;
+  }
+  return 0;
+}
 
-constexpr std::string_view ToString(DType dtype) { return dtype == DType::kF32 ? "f32" : "bf16"; }
+constexpr std::string_view ToString(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return "f32";
+    case DType::kBF16: return "bf16";
+    case DType::kInt8: return "int8";
+  }
+  return "";
+}
 
 // bfloat16: the upper half of an IEEE-754 binary32.
 struct BFloat16 {
