@@ -6,7 +6,6 @@
 
 #include "engine/base/log.h"
 #include "engine/base/status.h"
-#include "engine/model/decoder_loader.h"
 #include "engine/runtime/cpu_model_runner.h"
 
 namespace quire {
@@ -83,14 +82,18 @@ std::unique_ptr<EngineLoop> StartEngine(const EngineConfig& config, const Engine
 
 }  // namespace
 
+DecoderOptions DecoderOptionsFor(const EngineConfig& config, const EnginePlan& plan) {
+  return {.limits = plan.decoder_limits,
+          .weight_type = plan.weight_type,
+          .compute_type = config.compute_type,
+          .num_blocks = plan.memory.num_blocks};
+}
+
 absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const EngineConfig& config,
                                         const EnginePlan& plan, std::vector<TokenId> end_of_generation_ids,
                                         const Clock* clock) {
-  const DecoderOptions decoder_options = {.limits = plan.decoder_limits,
-                                          .weight_type = plan.weight_type,
-                                          .compute_type = config.compute_type,
-                                          .num_blocks = plan.memory.num_blocks};
-  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded, LoadDecoder(checkpoint, plan.model, decoder_options, ProgressLog()));
+  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded,
+                         LoadDecoder(checkpoint, plan.model, DecoderOptionsFor(config, plan), ProgressLog()));
   BuiltEngine built;
   built.info = MakeInfo(plan, loaded.compute);
   built.memory = plan.memory;

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/model/decoder_loader.h"
 #include "engine/runtime/engine_config.h"
 #include "engine/runtime/engine_loop.h"
 #include "engine/runtime/engine_plan.h"
@@ -41,6 +42,9 @@ struct BuiltEngine {
   MemoryPlan memory;
   std::unique_ptr<EngineLoop> loop;
 };
+
+// What a planned engine's decoder is made with. `config` must outlive it.
+DecoderOptions DecoderOptionsFor(const EngineConfig& config, const EnginePlan& plan);
 
 // Loads the model and starts its engine, as planned. `end_of_generation_ids` are the tokens that end an answer. `clock`
 // must outlive the engine. Errors as LoadDecoder's.
