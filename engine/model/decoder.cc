@@ -44,6 +44,8 @@ void Decoder::CheckBatch(const ForwardBatch& batch) const {
 
 void Decoder::ForwardOnWorker(Worker& worker, const ForwardBatch& batch) {
   const int64_t num_tokens = batch.num_tokens();
+  StepProfile* const profile = worker.index() == 0 ? profile_ : nullptr;
+  if (profile != nullptr) profile->Begin();
   worker.For(config_.num_layers, [&](int64_t begin, int64_t end) {
     for (int64_t layer = begin; layer < end; ++layer) {
       for (const KvBlockCopy& copy : batch.block_copies) CopyKvBlock(cache_.layer(layer), copy.from, copy.to);
@@ -56,14 +58,16 @@ void Decoder::ForwardOnWorker(Worker& worker, const ForwardBatch& batch) {
       weights_.embedding_table().UnpackRow(batch.token_ids[token], hidden.row(token));
     }
   });
+  EndPart(profile, StepPart::kEmbedding);
   for (int64_t layer = 0; layer < config_.num_layers; ++layer) {
-    ForwardLayer(worker, config_, weights_.layers[layer], cache_.layer(layer), batch.slot_mapping, workspace_);
+    ForwardLayer(worker, config_, weights_.layers[layer], cache_.layer(layer), batch.slot_mapping, workspace_, profile);
   }
   if (batch.num_logits_rows() > 0) {
     RmsNormRows(worker, hidden, batch.logits_indices, weights_.final_norm.data(), config_.rms_norm_epsilon,
                 workspace_.head_input);
     weights_.lm_head.Forward(worker, workspace_.head_input, workspace_.logits(batch.num_logits_rows()));
   }
+  EndPart(profile, StepPart::kHead);
   Brgemm::ReleaseThread();
 }
 

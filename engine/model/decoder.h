@@ -6,6 +6,7 @@
 #include "engine/model/forward_batch.h"
 #include "engine/model/kv_cache_storage.h"
 #include "engine/model/model_config.h"
+#include "engine/model/step_profile.h"
 #include "engine/model/weights.h"
 #include "engine/model/workspace.h"
 #include "engine/ops/parallel.h"
@@ -22,7 +23,11 @@ class Decoder {
           int64_t num_blocks, std::unique_ptr<ThreadTeam> team);
 
   const ModelConfig& config() const { return config_; }
+  const ModelWeights& weights() const { return weights_; }
   const KvCacheStorage& cache() const { return cache_; }
+
+  // Is told where every pass from now on spends its time, and must outlive the last one; null: nobody is.
+  void SetProfile(StepProfile* profile) { profile_ = profile; }
 
   // Logits of the rows in batch.logits_indices, [num_logits_rows, vocab_size]; valid until the next call. The batch
   // must be within the limits, its token ids within the vocabulary, its blocks within the cache.
@@ -38,6 +43,7 @@ class Decoder {
   KvCacheStorage cache_;
   Workspace workspace_;
   std::unique_ptr<ThreadTeam> team_;
+  StepProfile* profile_ = nullptr;
 };
 
 }  // namespace quire

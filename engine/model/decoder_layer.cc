@@ -23,22 +23,31 @@ void RotateAndWriteKv(Worker& worker, const ModelConfig& config, const KvLayerVi
 }  // namespace
 
 void ForwardLayer(Worker& worker, const ModelConfig& config, const LayerWeights& weights, const KvLayerView& cache,
-                  std::span<const SlotId> slot_mapping, const Workspace& workspace) {
+                  std::span<const SlotId> slot_mapping, const Workspace& workspace, StepProfile* profile) {
   const auto num_tokens = static_cast<int64_t>(slot_mapping.size());
   const MatrixView<float> hidden = workspace.hidden(num_tokens);
   const MatrixView<float> qkv = workspace.qkv(num_tokens);
   const MatrixView<float> gate_up = workspace.gate_up(num_tokens);
 
   RmsNorm(worker, hidden, weights.attention_norm.data(), config.rms_norm_epsilon, workspace.normed);
+  EndPart(profile, StepPart::kNorm);
   weights.qkv_proj.Forward(worker, workspace.normed, qkv);
+  EndPart(profile, StepPart::kQkv);
   RotateAndWriteKv(worker, config, cache, slot_mapping, workspace.rope, qkv);
+  EndPart(profile, StepPart::kRopeKv);
   workspace.attention.Forward(worker, cache, qkv, workspace.attended);
+  EndPart(profile, StepPart::kAttention);
   weights.o_proj.Forward(worker, workspace.attended, hidden);
+  EndPart(profile, StepPart::kOut);
 
   RmsNorm(worker, hidden, weights.ffn_norm.data(), config.rms_norm_epsilon, workspace.normed);
+  EndPart(profile, StepPart::kNorm);
   weights.gate_up_proj.Forward(worker, workspace.normed, gate_up);
+  EndPart(profile, StepPart::kGateUp);
   SiluMul(worker, gate_up, workspace.gated);
+  EndPart(profile, StepPart::kSilu);
   weights.down_proj.Forward(worker, workspace.gated, hidden);
+  EndPart(profile, StepPart::kDown);
 }
 
 }  // namespace quire

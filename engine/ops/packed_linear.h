@@ -40,6 +40,8 @@ class PackedLinear {
   // Forward writes rows of this many columns; those past out_features are zero (or unchanged when accumulating).
   int64_t out_stride() const { return num_panels_ * kPanelWidth; }
   int64_t num_panels() const { return num_panels_; }
+  // Of the packed weights, all of which Forward reads.
+  int64_t size_bytes() const { return static_cast<int64_t>(panels_.size()); }
 
   // Packs output features [panel * kPanelWidth, ...) from `rows`, [num_rows <= kPanelWidth, in_features]. Different
   // panels may be packed at the same time.

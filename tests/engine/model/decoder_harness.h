@@ -37,6 +37,7 @@ class DecoderHarness {
   DecoderHarness(const std::string& model_path, const HarnessOptions& options);
 
   const ModelConfig& config() const { return config_; }
+  Decoder& decoder() { return *decoder_; }
 
   // One forward pass over the chunks; logits of every row, [num_tokens, vocab_size].
   std::vector<std::vector<float>> Forward(const std::vector<SequenceChunk>& chunks);
