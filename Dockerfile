@@ -16,7 +16,8 @@ RUN mkdir /models && if [ -n "$MODEL" ]; then QUIRE_MODEL_DIR=/models scripts/fe
 FROM debian:trixie-slim
 RUN apt-get update -qq \
   && apt-get install -y -qq --no-install-recommends \
-    libabsl20240722 libdnnl3.6 libfmt10 libgomp1 libgrpc++1.51t64 libhwy1t64 libprotobuf32t64 libspdlog1.15 \
+    libabsl20240722 libcpp-httplib0.18 libdnnl3.6 libfmt10 libgomp1 libgrpc++1.51t64 libhwy1t64 \
+    libprotobuf32t64 libspdlog1.15 \
   && rm -rf /var/lib/apt/lists/*
 COPY --from=build /src/build/release/bin/quire-server /src/build/release/bin/quire /usr/local/bin/
 COPY --from=build /models /models

@@ -1,5 +1,7 @@
 #include "client/load_call.h"
 
+#include <utility>
+
 namespace quire {
 namespace {
 
@@ -18,63 +20,18 @@ std::optional<double> LoadMeasurement::SecondsPerOutputToken() const {
   return sum / static_cast<double>(num_output_tokens - 1);
 }
 
-LoadCall::LoadCall(const PlannedRequest& planned, std::optional<double> timeout_seconds)
-    : cancel_after_tokens_(planned.cancel_after_tokens) {
-  if (timeout_seconds) {
-    const auto timeout = std::chrono::duration<double>(*timeout_seconds);
-    context_.set_deadline(std::chrono::system_clock::now() +
-                          std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
-  }
-  if (!planned.tenant.empty()) {
-    context_.AddMetadata("x-tenant-id", planned.tenant);
-  }
+LoadCall::LoadCall(const PlannedRequest& planned) : cancel_after_tokens_(planned.cancel_after_tokens) {
   measurement_.tenant = planned.tenant;
   measurement_.num_prompt_tokens = static_cast<int64_t>(planned.token_ids.size());
-  request_.mutable_token_ids()->mutable_ids()->Add(planned.token_ids.begin(), planned.token_ids.end());
-  v1::SamplingParams& sampling = *request_.mutable_sampling();
-  sampling.set_temperature(0);
-  sampling.set_ignore_eos(true);
-  sampling.set_max_tokens(planned.max_tokens);
 }
 
-void LoadCall::Begin(v1::Generation::Stub* stub, grpc::CompletionQueue* queue) {
+bool LoadCall::OnSending() {
   start_ = std::chrono::steady_clock::now();
-  reader_ = stub->PrepareAsyncGenerateStream(&context_, request_, queue);
-  if (cancel_after_tokens_ == 0) {
-    measurement_.cancelled_by_client = true;
-    context_.TryCancel();
-  }
-  reader_->StartCall(this);
+  measurement_.cancelled_by_client = cancel_after_tokens_ == 0;
+  return !measurement_.cancelled_by_client;
 }
 
-bool LoadCall::Proceed(bool ok) {
-  switch (stage_) {
-    case Stage::kStarting:
-    case Stage::kReading:
-      if (stage_ == Stage::kReading && ok) {
-        TakeResponse();
-      }
-      stage_ = ok ? Stage::kReading : Stage::kFinishing;
-      ok ? reader_->Read(&response_, this) : reader_->Finish(&status_, this);
-      return true;
-    case Stage::kFinishing: break;
-  }
-  measurement_.status = status_.error_code();
-  measurement_.message = status_.error_message();
-  measurement_.total_seconds = Seconds(std::chrono::steady_clock::now() - start_);
-  return false;
-}
-
-void LoadCall::TakeResponse() {
-  if (response_.has_chunk() && response_.chunk().token_ids_size() > 0) {
-    CountTokens(response_.chunk().token_ids_size());
-  }
-  if (response_.has_finished()) {
-    measurement_.num_cached_prompt_tokens = response_.finished().usage().cached_prompt_tokens();
-  }
-}
-
-void LoadCall::CountTokens(int64_t num_tokens) {
+bool LoadCall::OnTokens(int64_t num_tokens) {
   const SteadyTime now = std::chrono::steady_clock::now();
   if (!measurement_.first_token_seconds) {
     measurement_.first_token_seconds = Seconds(now - start_);
@@ -85,8 +42,14 @@ void LoadCall::CountTokens(int64_t num_tokens) {
   measurement_.num_output_tokens += num_tokens;
   if (cancel_after_tokens_ && measurement_.num_output_tokens >= *cancel_after_tokens_) {
     measurement_.cancelled_by_client = true;
-    context_.TryCancel();
   }
+  return !measurement_.cancelled_by_client;
+}
+
+void LoadCall::OnEnded(grpc::StatusCode status, std::string message) {
+  measurement_.status = status;
+  measurement_.message = std::move(message);
+  measurement_.total_seconds = Seconds(std::chrono::steady_clock::now() - start_);
 }
 
 }  // namespace quire

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "client/failure.h"
+#include "client/load_grpc.h"
+#include "client/load_http.h"
+#include "client/load_runner.h"
 
 namespace quire {
 namespace {
@@ -24,6 +27,16 @@ std::string ParseShare(const std::string& text, TenantShare* tenant) {
 std::string CheckShare(const std::string& text) {
   TenantShare tenant;
   return ParseShare(text, &tenant);
+}
+
+std::string CheckUrl(const std::string& url) {
+  return ParseHttpEndpoint(url) ? "" : "got " + url + ", expected http://HOST:PORT or https://HOST:PORT";
+}
+
+std::string CheckObject(const std::string& text) {
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false).is_object()
+             ? ""
+             : "got " + text + ", expected a JSON object";
 }
 
 void AddLength(CLI::App& app, const std::string& what, LengthDistribution* length) {
@@ -70,9 +83,23 @@ LoadCommand::LoadCommand(CLI::App& app) : Command(&app) {
       ->type_name("SECONDS")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", options_.seed, "The same seed makes the same load")->capture_default_str();
+  auto* http = app.add_option("--http", http_url_, "Drive the OpenAI-compatible server there (/v1/completions) instead")
+                   ->type_name("URL")
+                   ->check(CheckUrl);
+  app.add_option("--http-vocab-size", http_vocab_size_, "Token ids of prompts are below; default: what the server says")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->needs(http);
+  app.add_option("--http-body", http_body_, "Fields that every request's body has beside its own")
+      ->type_name("JSON")
+      ->check(CheckObject)
+      ->needs(http);
 }
 
-ExitCode LoadCommand::Run(CommandContext& context) {
+ExitCode LoadCommand::FindTarget(CommandContext& context, Target* target) {
+  return http_url_ ? FindHttpTarget(context, target) : FindGrpcTarget(context, target);
+}
+
+ExitCode LoadCommand::FindGrpcTarget(CommandContext& context, Target* target) {
   if (const ExitCode code = Connect(context); code != ExitCode::kOk) {
     return code;
   }
@@ -84,6 +111,35 @@ ExitCode LoadCommand::Run(CommandContext& context) {
     return ReportFailure({grpc::StatusCode::FAILED_PRECONDITION, "the server names no model with a vocabulary"},
                          context);
   }
+  target->vocab_size = models.models(0).vocab_size();
+  target->transport =
+      std::make_unique<GrpcLoadTransport>(context.client.generation(), context.client.timeout_seconds());
+  return ExitCode::kOk;
+}
+
+ExitCode LoadCommand::FindHttpTarget(CommandContext& context, Target* target) {
+  HttpLoadOptions options = {.endpoint = *ParseHttpEndpoint(*http_url_),
+                             .timeout_seconds = context.client.timeout_seconds(),
+                             .body = Json::parse(http_body_)};
+  HttpModel model;
+  if (const grpc::Status status = DescribeHttpModel(options.endpoint, &model); !status.ok()) {
+    const ExitCode code = ReportFailure(status, context);
+    return status.error_code() == grpc::StatusCode::UNAVAILABLE ? ExitCode::kCannotConnect : code;
+  }
+  if (!http_vocab_size_ && !model.vocab_size) {
+    return ReportUsage("the server does not say how large its vocabulary is: --http-vocab-size has to", context);
+  }
+  options.body.emplace("model", model.name);
+  target->vocab_size = http_vocab_size_ ? *http_vocab_size_ : *model.vocab_size;
+  target->transport = std::make_unique<HttpLoadTransport>(std::move(options));
+  return ExitCode::kOk;
+}
+
+ExitCode LoadCommand::Run(CommandContext& context) {
+  Target target;
+  if (const ExitCode code = FindTarget(context, &target); code != ExitCode::kOk) {
+    return code;
+  }
   options_.tenants.clear();
   for (const std::string& share : tenant_shares_) {
     ParseShare(share, &options_.tenants.emplace_back());
@@ -91,8 +147,8 @@ ExitCode LoadCommand::Run(CommandContext& context) {
   if (options_.tenants.empty()) {
     options_.tenants = {{.name = context.client.tenant(), .share = 1}};
   }
-  const std::vector<PlannedRequest> plan = PlanLoad(options_, models.models(0).vocab_size());
-  LoadRunner runner(context.client.generation(), context.client.timeout_seconds());
+  const std::vector<PlannedRequest> plan = PlanLoad(options_, target.vocab_size);
+  LoadRunner runner(target.transport.get());
   const auto show = [&](int64_t num_ended, int64_t num_open) {
     if (context.console.err_is_terminal) {
       context.console.err << "\r" << num_ended << " of " << plan.size() << " ended, " << num_open << " open   "
@@ -103,6 +159,10 @@ ExitCode LoadCommand::Run(CommandContext& context) {
   if (context.console.err_is_terminal) {
     context.console.err << "\n";
   }
+  return Report(result, context);
+}
+
+ExitCode LoadCommand::Report(const LoadResult& result, CommandContext& context) const {
   const Json report = LoadReport(result, limits_);
   if (context.json) {
     PrintJson(report, context);

@@ -1,7 +1,6 @@
 #include "client/load_runner.h"
 
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace quire {
@@ -10,21 +9,19 @@ LoadResult LoadRunner::Run(const std::vector<PlannedRequest>& plan, const LoadOp
                            const std::function<void(int64_t, int64_t)>& on_progress) {
   const auto subscription = cancel.OnCancel([this] { CancelOpenCalls(); });
   const auto begin = std::chrono::steady_clock::now();
-  std::thread server([&] { ServeQueue(on_progress); });
   for (const PlannedRequest& planned : plan) {
     if (!WaitForTurn(planned, options, cancel, begin)) {
       break;
     }
-    Start(planned);
+    Start(planned, on_progress);
   }
   {
     std::unique_lock lock(mutex_);
     call_ended_.wait(lock, [this] { return open_calls_.empty(); });
   }
-  queue_.Shutdown();
-  server.join();
-  return {.measurements = std::move(measurements_),
-          .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  const auto end = std::chrono::steady_clock::now();
+  ended_calls_.clear();
+  return {.measurements = std::move(measurements_), .seconds = std::chrono::duration<double>(end - begin).count()};
 }
 
 bool LoadRunner::WaitForTurn(const PlannedRequest& planned, const LoadOptions& options, CancelSignal& cancel,
@@ -39,32 +36,26 @@ bool LoadRunner::WaitForTurn(const PlannedRequest& planned, const LoadOptions& o
   return !cancelled_;
 }
 
-void LoadRunner::Start(const PlannedRequest& planned) {
-  auto call = std::make_unique<LoadCall>(planned, timeout_seconds_);
+void LoadRunner::Start(const PlannedRequest& planned, const std::function<void(int64_t, int64_t)>& on_progress) {
+  std::unique_ptr<LoadCall> new_call = transport_->NewCall(planned);
+  LoadCall* const call = new_call.get();
+  std::vector<std::unique_ptr<LoadCall>> ended_calls;
   // Under the lock, so that the call can't end before it stands among the open ones.
   const std::lock_guard lock(mutex_);
   if (cancelled_) {
     call->Cancel();
   }
-  call->Begin(stub_, &queue_);
-  LoadCall* const tag = call.get();
-  open_calls_.emplace(tag, std::move(call));
+  open_calls_.emplace(call, std::move(new_call));
+  call->Begin([this, call, &on_progress] { OnEnd(call, on_progress); });
+  ended_calls.swap(ended_calls_);
 }
 
-void LoadRunner::ServeQueue(const std::function<void(int64_t, int64_t)>& on_progress) {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_.Next(&tag, &ok)) {
-    auto* const call = static_cast<LoadCall*>(tag);
-    if (call->Proceed(ok)) {
-      continue;
-    }
-    const std::lock_guard lock(mutex_);
-    measurements_.push_back(std::move(call->measurement()));
-    open_calls_.erase(call);
-    on_progress(static_cast<int64_t>(measurements_.size()), static_cast<int64_t>(open_calls_.size()));
-    call_ended_.notify_all();
-  }
+void LoadRunner::OnEnd(LoadCall* call, const std::function<void(int64_t, int64_t)>& on_progress) {
+  const std::lock_guard lock(mutex_);
+  measurements_.push_back(std::move(call->measurement()));
+  ended_calls_.push_back(std::move(open_calls_.extract(call).mapped()));
+  on_progress(static_cast<int64_t>(measurements_.size()), static_cast<int64_t>(open_calls_.size()));
+  call_ended_.notify_all();
 }
 
 void LoadRunner::CancelOpenCalls() {

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "client/cancel_signal.h"
@@ -24,31 +23,29 @@ struct LoadResult {
 // Sends planned requests: at their times, or as others end so that `concurrency` are in flight.
 class LoadRunner {
  public:
-  // `stub` outlives the runner.
-  LoadRunner(v1::Generation::Stub* stub, std::optional<double> timeout_seconds)
-      : stub_(stub), timeout_seconds_(timeout_seconds) {}
+  // `transport` outlives the runner.
+  explicit LoadRunner(LoadTransport* transport) : transport_(transport) {}
 
   // Blocks until the last request has ended. After `cancel` no request is started and those in flight are cancelled.
-  // `on_progress(num_ended, num_open)` runs after each end, one at a time, on a thread of the runner. Once only.
+  // `on_progress(num_ended, num_open)` runs after each end, one at a time, on a thread of the transport. Once only.
   LoadResult Run(const std::vector<PlannedRequest>& plan, const LoadOptions& options, CancelSignal& cancel,
                  const std::function<void(int64_t, int64_t)>& on_progress);
 
  private:
-  void Start(const PlannedRequest& planned);
-  // Serves the calls' completion queue until it is shut down.
-  void ServeQueue(const std::function<void(int64_t, int64_t)>& on_progress);
+  void Start(const PlannedRequest& planned, const std::function<void(int64_t, int64_t)>& on_progress);
+  void OnEnd(LoadCall* call, const std::function<void(int64_t, int64_t)>& on_progress);
   // False: cancelled.
   bool WaitForTurn(const PlannedRequest& planned, const LoadOptions& options, CancelSignal& cancel,
                    std::chrono::steady_clock::time_point begin);
   void CancelOpenCalls();
 
-  v1::Generation::Stub* const stub_;
-  const std::optional<double> timeout_seconds_;
-  grpc::CompletionQueue queue_;
+  LoadTransport* const transport_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable call_ended_;
   std::map<LoadCall*, std::unique_ptr<LoadCall>> open_calls_;
+  // To be destroyed outside of the lock and of their own threads.
+  std::vector<std::unique_ptr<LoadCall>> ended_calls_;
   bool cancelled_ = false;
   std::vector<LoadMeasurement> measurements_;
 };
