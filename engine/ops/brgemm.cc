@@ -21,8 +21,9 @@ dnnl::memory::data_type ToDnnl(DType dtype) {
 std::optional<dnnl::ukernel::brgemm> Generate(const BrgemmShape& shape, int64_t rows) {
   using dnnl::ukernel::pack_type;
   const auto type = ToDnnl(shape.input_type);
+  const int64_t ldb = shape.ldb != 0 ? shape.ldb : shape.n;
   try {
-    dnnl::ukernel::brgemm kernel(rows, shape.n, shape.k, /*batch_size=*/1, shape.lda, shape.n, shape.ldc, type, type,
+    dnnl::ukernel::brgemm kernel(rows, shape.n, shape.k, /*batch_size=*/1, shape.lda, ldb, shape.ldc, type, type,
                                  dnnl::memory::data_type::f32);
     kernel.set_add_C(shape.accumulate);
     kernel.finalize();

@@ -11,7 +11,7 @@ namespace quire {
 
 // C [rows, n] (+)= A [rows, k] x B [k, n] by oneDNN's matmul micro-kernels, which run on the calling thread alone and
 // so inside a parallel region. A is row-major with row stride lda. B is row-major with row stride ldb
-// = n for f32; for bf16 it is packed in pairs along k: [k / 2, n, 2], with k even. C is f32 with row stride ldc.
+// for f32; for bf16 it is packed in pairs along k: [k / 2, n, 2], with k even. C is f32 with row stride ldc.
 // Source: oneDNN's ukernel API (dnnl::ukernel::brgemm).
 //
 // In f32 an element of C is one chain of fused multiply-adds in order of k, whatever `rows` is, so a row's result does
@@ -20,6 +20,7 @@ struct BrgemmShape {
   int64_t n = 0;
   int64_t k = 0;
   int64_t lda = 0;
+  int64_t ldb = 0;  // 0: n
   int64_t ldc = 0;
   DType input_type = DType::kF32;  // of A and B
   bool accumulate = false;         // C += instead of C =

@@ -53,6 +53,22 @@ void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, flo
   }
 }
 
+void ExpandInt8(const int8_t* values, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di32;
+  const hn::Rebind<int8_t, decltype(df)> di8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(df));
+  for (int64_t row = 0; row < rows; ++row) {
+    const int8_t* from = values + row * cols;
+    float* to = out + row * out_stride;
+    int64_t col = 0;
+    for (; col + lanes <= cols; col += lanes) {
+      hn::StoreU(hn::ConvertTo(df, hn::PromoteTo(di32, hn::LoadU(di8, from + col))), df, to + col);
+    }
+    for (; col < cols; ++col) to[col] = from[col];
+  }
+}
+
 }  // namespace quire::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -61,6 +77,7 @@ namespace quire {
 
 HWY_EXPORT(ConvertToBFloat16);
 HWY_EXPORT(ExpandBFloat16Pairs);
+HWY_EXPORT(ExpandInt8);
 
 void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out) {
   HWY_DYNAMIC_DISPATCH(ConvertToBFloat16)(values, count, out);
@@ -69,6 +86,10 @@ void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out) {
 void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
   QUIRE_DCHECK(rows % 2 == 0);
   HWY_DYNAMIC_DISPATCH(ExpandBFloat16Pairs)(packed, rows, cols, out, out_stride);
+}
+
+void ExpandInt8(const int8_t* values, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
+  HWY_DYNAMIC_DISPATCH(ExpandInt8)(values, rows, cols, out, out_stride);
 }
 
 }  // namespace quire

@@ -12,4 +12,7 @@ void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out);
 // Turns a bf16 matrix packed in pairs of rows, [rows / 2, cols, 2], into f32 rows with stride out_stride; rows is even.
 void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, float* out, int64_t out_stride);
 
+// Turns an int8 matrix [rows, cols] into f32 rows with stride out_stride.
+void ExpandInt8(const int8_t* values, int64_t rows, int64_t cols, float* out, int64_t out_stride);
+
 }  // namespace quire

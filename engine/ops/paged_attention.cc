@@ -2,24 +2,26 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "engine/base/check.h"
 #include "engine/base/math.h"
 #include "engine/ops/attention_kernels.h"
-#include "engine/ops/convert.h"
 
 namespace quire {
 namespace {
 
 // Rows of one item's matmuls: enough to pay for expanding a key tile, few enough for the second-level cache.
 constexpr int64_t kMaxItemRows = 192;
+// Rows whose scores are made, turned into weights and used before the next rows' are, so that they stay in the
+// first-level cache.
+constexpr int64_t kRowBlock = 32;
 // Up to here, vector code that reads the cache as it lies beats expanding tiles for the micro-kernels.
 constexpr int64_t kMaxVectorRows = 8;
 // Widths of a key tile that micro-kernels are made for.
 constexpr int64_t kKeyStep = 64;
+// Row stride of a key tile as one matrix: not a power of two, so that rows do not share the same few sets of the cache.
+constexpr int64_t kKeyStride = PagedAttention::kKeyTile + 16;
 // Keys are split among threads when a step has fewer items than this for each thread.
 constexpr int64_t kItemsPerThread = 4;
 
@@ -33,103 +35,45 @@ int64_t MaxPartials(const AttentionConfig& config) {
 
 int64_t FloatsPerPartial(const AttentionConfig& config) { return kMaxVectorRows * (config.layout.head_dim + 2); }
 
-// The tiles of the blocks that hold keys [first_key, first_key + num_keys) of a sequence.
-struct BlockTiles {
-  std::array<const std::byte*, PagedAttention::kKeyTile / 16> tiles;
-  TileRun run;
-
-  template <typename TileOf>
-  BlockTiles(const KvLayout& layout, const BlockId* block_table, int64_t first_key, int64_t num_keys, TileOf tile_of) {
-    const int64_t num_blocks = CeilDiv(num_keys, layout.block_size);
-    const BlockId* blocks = block_table + first_key / layout.block_size;
-    for (int64_t i = 0; i < num_blocks; ++i) tiles[i] = tile_of(blocks[i]);
-    run = {tiles.data(), num_blocks, layout.block_size, layout.head_dim, layout.dtype};
-  }
-};
-
-// All keys of the run as one f32 matrix [head_dim, width].
-void ExpandKeys(const TileRun& keys, int64_t width, float* out) {
-  for (int64_t i = 0; i < keys.num_blocks; ++i) {
-    float* columns = out + i * keys.block_size;
-    if (keys.dtype == DType::kBF16) {
-      ExpandBFloat16Pairs(reinterpret_cast<const BFloat16*>(keys.tiles[i]), keys.head_dim, keys.block_size, columns,
-                          width);
-      continue;
-    }
-    const auto* tile = reinterpret_cast<const float*>(keys.tiles[i]);
-    for (int64_t d = 0; d < keys.head_dim; ++d) {
-      std::memcpy(columns + d * width, tile + d * keys.block_size, keys.block_size * sizeof(float));
-    }
-  }
-}
-
-// The first num_tokens values of the run as one f32 matrix [width, head_dim], zero past num_tokens.
-void ExpandValues(const TileRun& values, int64_t num_tokens, int64_t width, float* out) {
-  const int64_t tile_floats = values.block_size * values.head_dim;
-  for (int64_t i = 0; i < values.num_blocks; ++i) {
-    if (values.dtype == DType::kBF16) {
-      ExpandBFloat16Pairs(reinterpret_cast<const BFloat16*>(values.tiles[i]), values.block_size, values.head_dim,
-                          out + i * tile_floats, values.head_dim);
-    } else {
-      std::memcpy(out + i * tile_floats, values.tiles[i], tile_floats * sizeof(float));
-    }
-  }
-  std::fill(out + num_tokens * values.head_dim, out + width * values.head_dim, 0.0F);
+void Reset(const SoftmaxState& state, int64_t rows, int64_t head_dim) {
+  std::fill_n(state.stats, rows, SoftmaxStats{.max = std::numeric_limits<float>::lowest(), .sum = 0.0F});
+  std::fill_n(state.values, rows * head_dim, 0.0F);
 }
 
 }  // namespace
 
-// The running softmax of an item's rows: each row's greatest score so far, the sum of its weights, and the weighted sum
-// of values, both relative to that greatest score.
-struct PagedAttention::State {
-  float* max;     // [rows]
-  float* sum;     // [rows]
-  float* values;  // [rows, head_dim]
-
-  void Reset(int64_t rows, int64_t head_dim) const {
-    std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
-    std::fill_n(sum, rows, 0.0F);
-    std::fill_n(values, rows * head_dim, 0.0F);
-  }
-
-  // Adds a tile's part to a row. The part must hold at least one key.
-  void Join(int64_t row, const SoftmaxStats& stats, const float* tile_values, int64_t head_dim) const {
-    const float new_max = std::max(max[row], stats.max);
-    const float old_factor = std::exp(max[row] - new_max);  // 0 at first
-    const float tile_factor = std::exp(stats.max - new_max);
-    sum[row] = sum[row] * old_factor + stats.sum * tile_factor;
-    ScaleAdd(values + row * head_dim, old_factor, tile_values, tile_factor, head_dim);
-    max[row] = new_max;
-  }
-};
-
 // A worker's scratch, cut into the parts that an item needs.
 struct PagedAttention::Scratch {
-  float* queries;          // [rows, head_dim], scaled
-  float* scores;           // [rows, kKeyTile]
-  float* tile_values;      // [rows, head_dim]
-  State state;             // [rows]
-  float* expanded_keys;    // [head_dim, kKeyTile]
-  float* expanded_values;  // [kKeyTile, head_dim]
-  std::byte* brgemm;       // [Brgemm::kScratchBytes]
+  float* queries;            // [rows, head_dim], scaled
+  float* scores;             // [kRowBlock, kKeyTile]
+  float* tile_values;        // [kRowBlock, head_dim]
+  SoftmaxStats* tile_stats;  // [kRowBlock]
+  SoftmaxState state;        // [rows]
+  float* keys;               // [head_dim, kKeyStride]
+  float* values;             // [kKeyTile, head_dim]
+  float* key_scales;         // [kKeyTile]
+  float* value_scales;       // [kKeyTile]
+  std::byte* brgemm;         // [Brgemm::kScratchBytes]
 
   // Sizes in floats, in the order of the members.
-  static std::array<int64_t, 8> Sizes(const AttentionConfig& config) {
+  static std::array<int64_t, 10> Sizes(const AttentionConfig& config) {
+    constexpr int64_t kStats = sizeof(SoftmaxStats) / sizeof(float);
+    const int64_t head_dim = config.layout.head_dim;
     const int64_t rows = RowsPerItem(Group(config));
-    const int64_t row_values = rows * config.layout.head_dim;
-    const int64_t tile = kKeyTile * config.layout.head_dim;
-    return {row_values, rows * kKeyTile, row_values, rows, rows, row_values, tile, tile};
+    return {rows * head_dim, kRowBlock * kKeyTile,  kRowBlock * head_dim, kRowBlock * kStats, rows * kStats,
+            rows * head_dim, kKeyStride * head_dim, kKeyTile * head_dim,  kKeyTile,           kKeyTile};
   }
 
   static Scratch In(std::span<std::byte> bytes, const AttentionConfig& config) {
-    std::array<float*, 8> parts;
+    std::array<float*, 10> parts;
     std::byte* next = bytes.data();
     const auto sizes = Sizes(config);
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i] = reinterpret_cast<float*>(next);
       next += AlignUp<int64_t>(sizes[i] * sizeof(float), 64);
     }
-    return {parts[0], parts[1], parts[2], {parts[3], parts[4], parts[5]}, parts[6], parts[7], next};
+    const auto stats = [&](size_t i) { return reinterpret_cast<SoftmaxStats*>(parts[i]); };
+    return {parts[0], parts[1], parts[2], stats(3), {stats(4), parts[5]}, parts[6], parts[7], parts[8], parts[9], next};
   }
 };
 
@@ -144,7 +88,7 @@ PagedAttention::PagedAttention(const AttentionConfig& config)
   joins_.reserve(kItemsPerThread * config.num_threads);
   const int64_t head_dim = config.layout.head_dim;
   for (int64_t width = kKeyStep; width <= kKeyTile; width += kKeyStep) {
-    auto scores = Brgemm::Create({.n = width, .k = head_dim, .lda = head_dim, .ldc = kKeyTile});
+    auto scores = Brgemm::Create({.n = width, .k = head_dim, .lda = head_dim, .ldb = kKeyStride, .ldc = kKeyTile});
     auto values = Brgemm::Create({.n = head_dim, .k = width, .lda = kKeyTile, .ldc = head_dim});
     if (!scores || !values) {
       score_kernels_.clear();
@@ -201,20 +145,23 @@ void PagedAttention::AddItems(int64_t seq, bool split_keys) {
   }
 }
 
-PagedAttention::State PagedAttention::PartialState(int64_t partial) const {
+SoftmaxState PagedAttention::PartialState(int64_t partial) const {
   float* base = partials_.as<float>() + partial * FloatsPerPartial(config_);
-  return {base, base + kMaxVectorRows, base + 2 * kMaxVectorRows};
+  return {reinterpret_cast<SoftmaxStats*>(base), base + 2 * kMaxVectorRows};
 }
 
 void PagedAttention::Forward(Worker& worker, const KvLayerView& cache, MatrixView<const float> queries,
                              const Activation& out) const {
   const Scratch scratch = Scratch::In(worker.scratch(), config_);
-  worker.ForChunks(static_cast<int64_t>(items_.size()), 1, [&](int64_t index, int64_t) {
+  // From the last on: a prompt's last queries have the most keys, and what is begun late should be short.
+  worker.ForChunks(static_cast<int64_t>(items_.size()), 1, [&](int64_t number, int64_t) {
+    const int64_t index = static_cast<int64_t>(items_.size()) - 1 - number;
     const Item& item = items_[index];
+    const Item* next = index >= worker.num_threads() ? &items_[index - worker.num_threads()] : nullptr;
     if (item.partial >= 0) {
-      Attend(item, cache, queries, PartialState(item.partial), scratch);
+      Attend(item, next, cache, queries, PartialState(item.partial), scratch);
     } else {
-      Attend(item, cache, queries, scratch.state, scratch);
+      Attend(item, next, cache, queries, scratch.state, scratch);
       WriteOutput(item, scratch.state, out);
     }
   });
@@ -223,20 +170,35 @@ void PagedAttention::Forward(Worker& worker, const KvLayerView& cache, MatrixVie
   worker.ForChunks(static_cast<int64_t>(joins_.size()), 1, [&](int64_t index, int64_t) {
     const Item& item = joins_[index];
     const int64_t rows = item.num_queries * group();
-    scratch.state.Reset(rows, head_dim);
+    Reset(scratch.state, rows, head_dim);
     for (int64_t tile = 0; tile < item.end_tile; ++tile) {
-      const State part = PartialState(item.partial + tile);
-      for (int64_t row = 0; row < rows; ++row) {
-        if (part.sum[row] == 0.0F) continue;  // all keys of the tile are masked for the row
-        scratch.state.Join(row, {part.max[row], part.sum[row]}, part.values + row * head_dim, head_dim);
-      }
+      const SoftmaxState part = PartialState(item.partial + tile);
+      JoinTile(scratch.state, part.stats, part.values, rows, head_dim);
     }
     WriteOutput(item, scratch.state, out);
   });
 }
 
-void PagedAttention::Attend(const Item& item, const KvLayerView& cache, MatrixView<const float> queries,
-                            const State& state, const Scratch& scratch) const {
+int64_t PagedAttention::NumKeys(const Item& item, int64_t tile) const {
+  // The last query sees the most keys.
+  return std::min(kKeyTile, Position(item.seq, item.first_query) + item.num_queries - tile * kKeyTile);
+}
+
+KvTiles PagedAttention::TilesOf(const Item& item, int64_t tile, const Item* next, const KvLayerView& cache) const {
+  const auto blocks_of = [&](const Item& of, int64_t its_tile) {
+    return batch_.block_tables + of.seq * batch_.max_blocks_per_seq + its_tile * kKeyTile / cache.layout.block_size;
+  };
+  KvTiles tiles(cache, item.kv_head, blocks_of(item, tile), NumKeys(item, tile));
+  if (tile + 1 < item.end_tile) {
+    tiles.ReadNext(cache, item.kv_head, blocks_of(item, tile + 1), NumKeys(item, tile + 1));
+  } else if (next != nullptr) {
+    tiles.ReadNext(cache, next->kv_head, blocks_of(*next, next->first_tile), NumKeys(*next, next->first_tile));
+  }
+  return tiles;
+}
+
+void PagedAttention::Attend(const Item& item, const Item* next, const KvLayerView& cache,
+                            MatrixView<const float> queries, const SoftmaxState& state, const Scratch& scratch) const {
   const int64_t head_dim = config_.layout.head_dim;
   const int64_t rows = item.num_queries * group();
   // Row r is head r % group of query r / group; a query's heads of one group are neighbours already.
@@ -244,75 +206,64 @@ void PagedAttention::Attend(const Item& item, const KvLayerView& cache, MatrixVi
     Scale(queries.row_data(item.first_query + query) + item.kv_head * group() * head_dim, config_.score_scale,
           group() * head_dim, scratch.queries + query * group() * head_dim);
   }
-  state.Reset(rows, head_dim);
-  for (int64_t tile = item.first_tile; tile < item.end_tile; ++tile) AttendTile(item, tile, cache, state, scratch);
-}
-
-void PagedAttention::AttendTile(const Item& item, int64_t tile, const KvLayerView& cache, const State& state,
-                                const Scratch& scratch) const {
-  const int64_t head_dim = config_.layout.head_dim;
-  const int64_t rows = item.num_queries * group();
-  const int64_t first_key = tile * kKeyTile;
-  const int64_t first_position = Position(item.seq, item.first_query);
-  // The last query sees the most keys.
-  const int64_t num_keys = std::min(kKeyTile, first_position + item.num_queries - first_key);
-  ComputeScores(cache, item, first_key, num_keys, rows, scratch);
-  const auto valid_keys = [&](int64_t row) {
-    return std::clamp<int64_t>(first_position + row / group() + 1 - first_key, 0, num_keys);
-  };
-  std::array<SoftmaxStats, kMaxItemRows> stats;  // [rows]
-  const int64_t width = AlignUp(num_keys, kKeyStep);
-  for (int64_t row = 0; row < rows; ++row) {
-    float* scores = scratch.scores + row * kKeyTile;
-    if (valid_keys(row) == 0) {
-      std::fill_n(scores, width, 0.0F);
-    } else {
-      stats[row] = ExpScores(scores, valid_keys(row), width);
+  Reset(state, rows, head_dim);
+  const bool has_scales = cache.layout.dtype == DType::kInt8;
+  for (int64_t tile = item.first_tile; tile < item.end_tile; ++tile) {
+    const KvTiles tiles = TilesOf(item, tile, next, cache);
+    if (has_scales) tiles.CopyScales(scratch.key_scales, scratch.value_scales);
+    const ScoreTile scores = {.scores = scratch.scores,
+                              .rows = rows,
+                              .width = AlignUp(NumKeys(item, tile), kKeyStep),
+                              .stride = kKeyTile,
+                              .num_keys = NumKeys(item, tile),
+                              .group = group(),
+                              .first_row_keys = Position(item.seq, item.first_query) + 1 - tile * kKeyTile,
+                              .key_scales = has_scales ? scratch.key_scales : nullptr,
+                              .value_scales = has_scales ? scratch.value_scales : nullptr};
+    if (!UsesVectorCode(rows)) {
+      tiles.ExpandKeys(kKeyStride, scratch.keys);
+      tiles.ExpandValues(scores.width, scratch.values);
     }
-  }
-  ComputeOutputs(cache, item, first_key, num_keys, rows, scratch);
-  for (int64_t row = 0; row < rows; ++row) {
-    if (valid_keys(row) > 0) state.Join(row, stats[row], scratch.tile_values + row * head_dim, head_dim);
+    AttendTile(tiles, scores, state, scratch);
   }
 }
 
 bool PagedAttention::UsesVectorCode(int64_t rows) const { return score_kernels_.empty() || rows <= kMaxVectorRows; }
 
-void PagedAttention::ComputeScores(const KvLayerView& cache, const Item& item, int64_t first_key, int64_t num_keys,
-                                   int64_t rows, const Scratch& scratch) const {
-  const BlockId* block_table = batch_.block_tables + item.seq * batch_.max_blocks_per_seq;
-  const BlockTiles keys(cache.layout, block_table, first_key, num_keys,
-                        [&](BlockId block) { return cache.KeyTile(block, item.kv_head); });
-  if (UsesVectorCode(rows)) {
-    MultiplyKeys(keys.run, scratch.queries, rows, scratch.scores, kKeyTile);
-    return;
+void PagedAttention::AttendTile(const KvTiles& tiles, const ScoreTile& all, const SoftmaxState& state,
+                                const Scratch& scratch) const {
+  const int64_t head_dim = config_.layout.head_dim;
+  for (int64_t row = 0; row < all.rows; row += kRowBlock) {
+    ScoreTile block = all;
+    block.rows = std::min(kRowBlock, all.rows - row);
+    block.row_offset = row;
+    // The block's last row sees the most keys.
+    block.num_keys = std::min(all.num_keys, all.first_row_keys + (row + block.rows - 1) / group());
+    if (block.num_keys <= 0) continue;
+    block.width = AlignUp(block.num_keys, kKeyStep);
+    const float* queries = scratch.queries + row * head_dim;
+    if (UsesVectorCode(all.rows)) {
+      MultiplyKeys(tiles.Keys(), queries, block.rows, block.scores, block.stride);
+      ExpScores(block, scratch.tile_stats);
+      MultiplyValues(tiles.Values(), block.scores, block.stride, block.rows, block.num_keys, scratch.tile_values);
+    } else {
+      const int64_t kernel = block.width / kKeyStep - 1;
+      score_kernels_[kernel].Execute(queries, scratch.keys, block.scores, block.rows, scratch.brgemm);
+      ExpScores(block, scratch.tile_stats);
+      value_kernels_[kernel].Execute(block.scores, scratch.values, scratch.tile_values, block.rows, scratch.brgemm);
+    }
+    const SoftmaxState rows = {state.stats + row, state.values + row * head_dim};
+    JoinTile(rows, scratch.tile_stats, scratch.tile_values, block.rows, head_dim);
   }
-  const int64_t steps = CeilDiv(num_keys, kKeyStep);
-  ExpandKeys(keys.run, steps * kKeyStep, scratch.expanded_keys);
-  score_kernels_[steps - 1].Execute(scratch.queries, scratch.expanded_keys, scratch.scores, rows, scratch.brgemm);
 }
 
-void PagedAttention::ComputeOutputs(const KvLayerView& cache, const Item& item, int64_t first_key, int64_t num_keys,
-                                    int64_t rows, const Scratch& scratch) const {
-  const BlockId* block_table = batch_.block_tables + item.seq * batch_.max_blocks_per_seq;
-  const BlockTiles values(cache.layout, block_table, first_key, num_keys,
-                          [&](BlockId block) { return cache.ValueTile(block, item.kv_head); });
-  if (UsesVectorCode(rows)) {
-    MultiplyValues(values.run, scratch.scores, kKeyTile, rows, num_keys, scratch.tile_values);
-    return;
-  }
-  const int64_t steps = CeilDiv(num_keys, kKeyStep);
-  ExpandValues(values.run, num_keys, steps * kKeyStep, scratch.expanded_values);
-  value_kernels_[steps - 1].Execute(scratch.scores, scratch.expanded_values, scratch.tile_values, rows, scratch.brgemm);
-}
-
-void PagedAttention::WriteOutput(const Item& item, const State& state, const Activation& out) const {
+void PagedAttention::WriteOutput(const Item& item, const SoftmaxState& state, const Activation& out) const {
   const int64_t head_dim = config_.layout.head_dim;
   const MatrixView<float> y = out.f32(batch_.query_start_loc.back());
   const int64_t first_column = item.kv_head * group() * head_dim;
   for (int64_t row = 0; row < item.num_queries * group(); ++row) {
     const int64_t token = item.first_query + row / group();
-    Scale(state.values + row * head_dim, 1.0F / state.sum[row], head_dim,
+    Scale(state.values + row * head_dim, 1.0F / state.stats[row].sum, head_dim,
           y.row_data(token) + first_column + row % group() * head_dim);
   }
   for (int64_t query = 0; query < item.num_queries; ++query) {

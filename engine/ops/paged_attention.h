@@ -9,7 +9,9 @@
 #include "engine/ops/activation.h"
 #include "engine/ops/brgemm.h"
 #include "engine/ops/kv_layout.h"
+#include "engine/ops/kv_tiles.h"
 #include "engine/ops/parallel.h"
+#include "engine/ops/softmax_kernels.h"
 #include "engine/tensor/buffer.h"
 #include "engine/tensor/tensor_view.h"
 
@@ -44,7 +46,7 @@ struct AttentionBatch {
 // 2018.
 class PagedAttention {
  public:
-  static constexpr int64_t kKeyTile = 256;
+  static constexpr int64_t kKeyTile = KvTiles::kKeyTile;
 
   explicit PagedAttention(const AttentionConfig& config);
   static int64_t BytesFor(const AttentionConfig& config);
@@ -72,22 +74,19 @@ class PagedAttention {
     int64_t partial;  // where its state goes to be joined later; -1: it has all tiles and writes the output
   };
   struct Scratch;
-  struct State;
 
   int64_t group() const { return config_.num_heads / config_.layout.num_kv_heads; }
   int64_t Position(int64_t seq, int64_t query) const;
   void AddItems(int64_t seq, bool split_keys);
-  State PartialState(int64_t partial) const;
-  void Attend(const Item& item, const KvLayerView& cache, MatrixView<const float> queries, const State& state,
-              const Scratch& scratch) const;
-  void AttendTile(const Item& item, int64_t tile, const KvLayerView& cache, const State& state,
-                  const Scratch& scratch) const;
-  void ComputeScores(const KvLayerView& cache, const Item& item, int64_t first_key, int64_t num_keys, int64_t rows,
-                     const Scratch& scratch) const;
-  void ComputeOutputs(const KvLayerView& cache, const Item& item, int64_t first_key, int64_t num_keys, int64_t rows,
-                      const Scratch& scratch) const;
+  SoftmaxState PartialState(int64_t partial) const;
+  // `next` is what the thread will probably do after it, or null.
+  void Attend(const Item& item, const Item* next, const KvLayerView& cache, MatrixView<const float> queries,
+              const SoftmaxState& state, const Scratch& scratch) const;
+  KvTiles TilesOf(const Item& item, int64_t tile, const Item* next, const KvLayerView& cache) const;
+  int64_t NumKeys(const Item& item, int64_t tile) const;
+  void AttendTile(const KvTiles& tiles, const ScoreTile& all, const SoftmaxState& state, const Scratch& scratch) const;
   bool UsesVectorCode(int64_t rows) const;
-  void WriteOutput(const Item& item, const State& state, const Activation& out) const;
+  void WriteOutput(const Item& item, const SoftmaxState& state, const Activation& out) const;
 
   AttentionConfig config_;
   std::vector<Brgemm> score_kernels_;  // [kKeyTile / kKeyStep], for widths kKeyStep, 2 kKeyStep, ...; or empty

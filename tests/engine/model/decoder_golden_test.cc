@@ -114,6 +114,11 @@ constexpr GoldenBounds kF32Bounds = {.logit = 1e-3, .logprob = 1e-3, .margin = 0
 constexpr GoldenBounds kBf16CacheBounds = {.logit = 0.3, .logprob = 0.15, .margin = 0.25};
 constexpr GoldenBounds kBf16WeightBounds = {
     .logit = 0.3, .logprob = 0.15, .margin = 0.25, .prompt_outliers_ratio = 0.02, .outlier_logprob = 0.4};
+// Activations are rounded to 8 bits too, as often as weights and independently of them: sqrt(2) times the error. The
+// greatest error of so few tokens is a matter of chance: equally exact orders of sums and exponentials in attention
+// give 0.25 to 0.36 of a logit and 0.38 to 0.57 of a prompt token's log-prob.
+constexpr GoldenBounds kBf16ComputeBounds = {
+    .logit = 0.43, .logprob = 0.15, .margin = 0.25, .prompt_outliers_ratio = 0.02, .outlier_logprob = 0.57};
 
 }  // namespace
 
@@ -129,7 +134,8 @@ TEST_CASE("bf16 weights and cache computed in f32 reproduce the goldens", "[mode
 
 TEST_CASE("bf16 weights and cache computed in bf16 reproduce the goldens", "[model]") {
   if (!PackedLinear::Supports(DType::kBF16, DType::kBF16)) SKIP("this processor has no bf16 matmul kernels");
-  CheckGoldens({.weight_type = DType::kBF16, .compute_type = DType::kBF16, .kv_type = DType::kBF16}, kBf16WeightBounds);
+  CheckGoldens({.weight_type = DType::kBF16, .compute_type = DType::kBF16, .kv_type = DType::kBF16},
+               kBf16ComputeBounds);
 }
 
 }  // namespace quire::testing
