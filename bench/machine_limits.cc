@@ -14,14 +14,40 @@
 namespace quire {
 namespace {
 
-// The best of many short runs: between the turns that neighbours take on the same processors.
-constexpr int kRuns = 60;
+// A run is short, so that it finds room between the turns that neighbours take on the same processors.
 constexpr double kLeastSeconds = 0.001;
 
-// Seconds from the first thread's begin of body(worker) to the last one's end; all begin when all are there.
+// The best of many runs, more of them while they still get better.
+class BestRate {
+ public:
+  void Add(double rate) {
+    ++num_runs_;
+    if (rate > kBetter * best_) num_runs_at_best_ = num_runs_;
+    best_ = std::max(best_, rate);
+  }
+  bool is_found() const { return num_runs_ >= kMostRuns || num_runs_ - num_runs_at_best_ >= kRunsWithoutBetter; }
+  double value() const { return best_; }
+
+ private:
+  static constexpr double kBetter = 1.02;
+  static constexpr int kRunsWithoutBetter = 50;
+  static constexpr int kMostRuns = 500;
+
+  double best_ = 0;
+  int num_runs_ = 0;
+  int num_runs_at_best_ = 0;
+};
+
+struct TeamTime {
+  double seconds;               // from the first thread's begin to the last one's end
+  double least_thread_seconds;  // of the thread that took least
+};
+
+// Times body(worker); all threads begin when all are there.
 template <typename Body>
-double TimeOnTeam(ThreadTeam& team, const Body& body) {
+TeamTime TimeOnTeam(ThreadTeam& team, const Body& body) {
   using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
   std::vector<Clock::time_point> begins(team.num_threads());
   std::vector<Clock::time_point> ends(team.num_threads());
   team.Run([&](Worker& worker) {
@@ -30,26 +56,27 @@ double TimeOnTeam(ThreadTeam& team, const Body& body) {
     body(worker);
     ends[worker.index()] = Clock::now();
   });
-  return std::chrono::duration<double>(*std::ranges::max_element(ends) - *std::ranges::min_element(begins)).count();
+  Seconds least = Seconds::max();
+  for (size_t i = 0; i < begins.size(); ++i) least = std::min<Seconds>(least, ends[i] - begins[i]);
+  return {Seconds(*std::ranges::max_element(ends) - *std::ranges::min_element(begins)).count(), least.count()};
 }
 
-// Operations per second of run(iterations), which returns how many it did, on every thread. Grows the iterations until
-// they take long enough to be timed.
+// Operations per second of run(worker, iterations), which returns how many it did, on every thread.
 template <typename Run>
 double MeasureOps(ThreadTeam& team, const Run& run) {
+  std::atomic<int64_t> num_ops = 0;
+  const auto time_run = [&](int64_t iterations) {
+    num_ops = 0;
+    return TimeOnTeam(team, [&](Worker& worker) { num_ops += run(worker, iterations); });
+  };
   int64_t iterations = 1000;
-  double best = 0;
-  for (int runs_left = kRuns; runs_left > 0;) {
-    std::atomic<int64_t> num_ops = 0;
-    const double seconds = TimeOnTeam(team, [&](Worker& worker) { num_ops += run(worker, iterations); });
-    if (seconds < kLeastSeconds) {
-      iterations *= 2;
-      continue;
-    }
-    best = std::max(best, static_cast<double>(num_ops) / seconds);
-    --runs_left;
+  while (time_run(iterations).least_thread_seconds < kLeastSeconds) iterations *= 2;
+  BestRate best;
+  while (!best.is_found()) {
+    const double seconds = time_run(iterations).seconds;
+    best.Add(static_cast<double>(num_ops) / seconds);
   }
-  return best;
+  return best.value();
 }
 
 double MeasureVectorOps(ThreadTeam& team, PeakOp op) {
@@ -85,27 +112,27 @@ nlohmann::json Giga(double per_second) { return per_second / 1e9; }
 double MeasureReadBandwidth(ThreadTeam& team, int64_t num_bytes) {
   constexpr int64_t kChunkBytes = 256 << 10;
   constexpr int64_t kChunksPerRun = 128;
+  constexpr int64_t kLeastPasses = 5;
   constexpr std::array<int, 4> kStreams = {1, 2, 4, 8};
   const int64_t num_chunks = std::max<int64_t>(1, num_bytes / kChunkBytes);
   const Buffer buffer(num_chunks * kChunkBytes);
   team.Run([&](Worker& worker) { TouchPages(worker, buffer); });
   std::atomic<uint64_t> sum = 0;
-  double best = 0;
+  BestRate best;
   const int64_t chunks_per_run = std::min(kChunksPerRun, num_chunks);
   const int64_t runs_per_pass = num_chunks / chunks_per_run;
-  const int64_t num_passes = std::max<int64_t>(6, CeilDiv(int64_t{kRuns}, runs_per_pass));
-  for (int64_t run = 0; run < num_passes * runs_per_pass; ++run) {
+  for (int64_t run = 0; run < kLeastPasses * runs_per_pass || !best.is_found(); ++run) {
     const std::byte* data = buffer.data() + run % runs_per_pass * chunks_per_run * kChunkBytes;
     // Every part of the buffer is read in every way.
     const int num_streams = kStreams[(run + run / runs_per_pass) % kStreams.size()];
-    const double seconds = TimeOnTeam(team, [&](Worker& worker) {
+    const TeamTime time = TimeOnTeam(team, [&](Worker& worker) {
       worker.For(chunks_per_run, [&](int64_t begin, int64_t end) {
         sum += ReadAll(data + begin * kChunkBytes, (end - begin) * kChunkBytes, num_streams);
       });
     });
-    best = std::max(best, static_cast<double>(chunks_per_run * kChunkBytes) / seconds);
+    best.Add(static_cast<double>(chunks_per_run * kChunkBytes) / time.seconds);
   }
-  return best;
+  return best.value();
 }
 
 MachineLimits MeasureMachineLimits(int64_t num_threads) {

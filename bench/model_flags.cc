@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "engine/base/status.h"
+
 namespace quire {
 
 void AddModelFlags(CLI::App& app, ModelFlags& flags) {
@@ -20,6 +22,11 @@ void AddModelFlags(CLI::App& app, ModelFlags& flags) {
 int ReportFailure(const absl::Status& status) {
   std::fprintf(stderr, "quire-bench: %s\n", std::string(status.message()).c_str());
   return 2;
+}
+
+int ReportUnknownCommand(std::string_view command) {
+  return ReportFailure(InvalidArgument("command", StrCat("'", command, "'"),
+                                       "accuracy, decode, mixed, prefill, probe, simulate or speed"));
 }
 
 }  // namespace quire

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "engine/runtime/engine_config.h"
@@ -20,5 +21,6 @@ void AddModelFlags(CLI::App& app, ModelFlags& flags);
 
 // Prints "quire-bench: ..." to standard error; the exit code of a command that failed.
 int ReportFailure(const absl::Status& status);
+int ReportUnknownCommand(std::string_view command);
 
 }  // namespace quire

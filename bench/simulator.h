@@ -95,7 +95,7 @@ class Simulator {
   std::priority_queue<Cancellation, std::vector<Cancellation>, std::greater<>> cancellations_;
   // Conversations with a turn in flight, and the turns that wait for its end.
   std::map<int64_t, std::deque<int64_t>> later_turns_;
-  std::set<int64_t> started_;          // in flight, and planned at least once
+  std::set<int64_t> started_;  // in flight, and planned at least once
   // For MeasurePool: computed tokens in each block, valid if its stamp is the step's.
   std::vector<int64_t> block_tokens_;  // [num_blocks]
   std::vector<int64_t> block_stamps_;  // [num_blocks]

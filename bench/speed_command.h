@@ -2,7 +2,15 @@
 
 namespace quire {
 
-// `quire-bench speed`: prefill and decode speed of a model. The exit code; argv[0] is the command's name.
-int RunSpeedCommand(int argc, char** argv);
+// Which measurements a command makes.
+struct SpeedPhases {
+  bool prefill = false;
+  bool decode = false;
+  bool mixed = false;
+};
+
+// `quire-bench prefill`, `decode`, `mixed`, and `speed` for the first two: the speed of a model. The exit code; argv[0]
+// is the command's name.
+int RunSpeedCommand(const SpeedPhases& phases, int argc, char** argv);
 
 }  // namespace quire

@@ -25,7 +25,29 @@ class ProgressLog {
   int64_t last_tenth_ = 0;
 };
 
-EngineInfo MakeInfo(const EnginePlan& plan, const ComputeTypeChoice& compute) {
+SchedulerConfig SchedulerConfigFor(const EngineConfig& config, const EnginePlan& plan) {
+  SchedulerConfig result = {.max_num_batched_tokens = config.step_tokens_limit(),
+                            .max_num_seqs = config.max_num_seqs,
+                            .max_model_len = plan.memory.max_model_len,
+                            .bytes_per_block = plan.memory.bytes_per_block,
+                            .target_step_seconds = std::nullopt,
+                            .priority_aging_seconds = config.priority_aging_seconds,
+                            .tenants = config.tenants,
+                            .max_num_logits_rows = plan.decoder_limits.max_logits_rows};
+  if (!config.max_num_batched_tokens) result.target_step_seconds = config.target_step_ms / 1000;
+  return result;
+}
+
+}  // namespace
+
+DecoderOptions DecoderOptionsFor(const EngineConfig& config, const EnginePlan& plan) {
+  return {.limits = plan.decoder_limits,
+          .weight_type = plan.weight_type,
+          .compute_type = config.compute_type,
+          .num_blocks = plan.memory.num_blocks};
+}
+
+EngineInfo MakeEngineInfo(const EnginePlan& plan, const ComputeTypeChoice& compute) {
   const ModelConfig& model = plan.model;
   return {.architecture = model.architecture,
           .num_parameters = model.num_parameters,
@@ -46,22 +68,9 @@ EngineInfo MakeInfo(const EnginePlan& plan, const ComputeTypeChoice& compute) {
           .num_threads_reason = plan.threads.reason};
 }
 
-SchedulerConfig SchedulerConfigFor(const EngineConfig& config, const EnginePlan& plan) {
-  SchedulerConfig result = {.max_num_batched_tokens = config.step_tokens_limit(),
-                            .max_num_seqs = config.max_num_seqs,
-                            .max_model_len = plan.memory.max_model_len,
-                            .bytes_per_block = plan.memory.bytes_per_block,
-                            .target_step_seconds = std::nullopt,
-                            .priority_aging_seconds = config.priority_aging_seconds,
-                            .tenants = config.tenants,
-                            .max_num_logits_rows = plan.decoder_limits.max_logits_rows};
-  if (!config.max_num_batched_tokens) result.target_step_seconds = config.target_step_ms / 1000;
-  return result;
-}
-
-std::unique_ptr<EngineLoop> StartEngine(const EngineConfig& config, const EnginePlan& plan,
-                                        std::unique_ptr<ModelRunner> runner, std::vector<TokenId> end_of_generation_ids,
-                                        const Clock* clock) {
+std::unique_ptr<Engine> MakeEngine(const EngineConfig& config, const EnginePlan& plan,
+                                   std::unique_ptr<ModelRunner> runner, std::vector<TokenId> end_of_generation_ids,
+                                   const Clock* clock) {
   EngineDependencies dependencies;
   dependencies.clock = clock;
   dependencies.kv_cache =
@@ -74,19 +83,7 @@ std::unique_ptr<EngineLoop> StartEngine(const EngineConfig& config, const Engine
   dependencies.model_runner = std::move(runner);
   dependencies.end_of_generation_ids = std::move(end_of_generation_ids);
   dependencies.seed = std::random_device()();
-  const QueueLimits queue_limits = {.max_queued_requests = config.max_queued_requests,
-                                    .max_queued_tokens = config.max_queued_tokens,
-                                    .refuse_late_requests = config.refuse_late_requests};
-  return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)), queue_limits);
-}
-
-}  // namespace
-
-DecoderOptions DecoderOptionsFor(const EngineConfig& config, const EnginePlan& plan) {
-  return {.limits = plan.decoder_limits,
-          .weight_type = plan.weight_type,
-          .compute_type = config.compute_type,
-          .num_blocks = plan.memory.num_blocks};
+  return std::make_unique<Engine>(std::move(dependencies));
 }
 
 absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const EngineConfig& config,
@@ -95,10 +92,14 @@ absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const Engi
   QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded,
                          LoadDecoder(checkpoint, plan.model, DecoderOptionsFor(config, plan), ProgressLog()));
   BuiltEngine built;
-  built.info = MakeInfo(plan, loaded.compute);
+  built.info = MakeEngineInfo(plan, loaded.compute);
   built.memory = plan.memory;
   auto runner = std::make_unique<CpuModelRunner>(std::move(loaded.decoder), plan.batch_limits());
-  built.loop = StartEngine(config, plan, std::move(runner), std::move(end_of_generation_ids), clock);
+  const QueueLimits queue_limits = {.max_queued_requests = config.max_queued_requests,
+                                    .max_queued_tokens = config.max_queued_tokens,
+                                    .refuse_late_requests = config.refuse_late_requests};
+  built.loop = std::make_unique<EngineLoop>(
+      MakeEngine(config, plan, std::move(runner), std::move(end_of_generation_ids), clock), queue_limits);
   return built;
 }
 

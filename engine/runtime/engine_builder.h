@@ -9,10 +9,12 @@
 #include "engine/base/clock.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/model/decoder_loader.h"
+#include "engine/runtime/engine.h"
 #include "engine/runtime/engine_config.h"
 #include "engine/runtime/engine_loop.h"
 #include "engine/runtime/engine_plan.h"
 #include "engine/runtime/memory_budget.h"
+#include "engine/runtime/model_runner.h"
 
 namespace quire {
 
@@ -45,6 +47,13 @@ struct BuiltEngine {
 
 // What a planned engine's decoder is made with. `config` must outlive it.
 DecoderOptions DecoderOptionsFor(const EngineConfig& config, const EnginePlan& plan);
+
+EngineInfo MakeEngineInfo(const EnginePlan& plan, const ComputeTypeChoice& compute);
+
+// An engine without its thread, over a runner of any kind. `end_of_generation_ids` and `clock` as BuildEngine's.
+std::unique_ptr<Engine> MakeEngine(const EngineConfig& config, const EnginePlan& plan,
+                                   std::unique_ptr<ModelRunner> runner, std::vector<TokenId> end_of_generation_ids,
+                                   const Clock* clock);
 
 // Loads the model and starts its engine, as planned. `end_of_generation_ids` are the tokens that end an answer. `clock`
 // must outlive the engine. Errors as LoadDecoder's.
