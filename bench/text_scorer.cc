@@ -19,19 +19,20 @@ TextScorer::TextScorer(std::unique_ptr<Decoder> decoder, const WindowPlan& plan,
 
 absl::StatusOr<TextScorer> TextScorer::Load(const Checkpoint& checkpoint, const EngineConfig& config,
                                             const WindowPlan& window_plan) {
-  QUIRE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(checkpoint, config, {}, PlanPurpose::kStart));
+  EngineConfig alone = config;
+  alone.max_num_seqs = 1;
+  QUIRE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(checkpoint, alone, {}, PlanPurpose::kStart));
   if (window_plan.window_tokens > plan.model.context_length) {
     return InvalidArgument("window", window_plan.window_tokens,
                            StrCat("at most the model's context, ", plan.model.context_length, " tokens"));
   }
   const int64_t step_tokens = std::min(window_plan.step_tokens, window_plan.window_tokens);
   plan.decoder_limits.max_tokens = step_tokens;
-  plan.decoder_limits.max_num_seqs = 1;
   plan.decoder_limits.max_logits_rows = step_tokens;
   plan.decoder_limits.max_seq_len = window_plan.window_tokens;
   plan.memory.num_blocks = CeilDiv(window_plan.window_tokens, plan.decoder_limits.kv_layout.block_size);
   QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded,
-                         LoadDecoder(checkpoint, plan.model, DecoderOptionsFor(config, plan), [](int64_t, int64_t) {}));
+                         LoadDecoder(checkpoint, plan.model, DecoderOptionsFor(alone, plan), [](int64_t, int64_t) {}));
   TextScorer scorer(std::move(loaded.decoder), window_plan, plan.memory.num_blocks);
   scorer.types_ =
       StrCat("weights ", ToString(plan.weight_type), ", computed in ", ToString(loaded.compute.compute_type), " (",
