@@ -30,9 +30,13 @@ Json Distribution(std::vector<double> values) {
   for (const double value : values) {
     sum += value;
   }
-  return {{"count", values.size()},          {"mean", sum / static_cast<double>(values.size())},
-          {"p50", Percentile(values, 0.5)},  {"p90", Percentile(values, 0.9)},
-          {"p99", Percentile(values, 0.99)}, {"max", values.back()}};
+  return {{"count", values.size()},
+          {"mean", sum / static_cast<double>(values.size())},
+          {"p50", Percentile(values, 0.5)},
+          {"p90", Percentile(values, 0.9)},
+          {"p95", Percentile(values, 0.95)},
+          {"p99", Percentile(values, 0.99)},
+          {"max", values.back()}};
 }
 
 bool IsGood(const LoadMeasurement& measurement, const LatencyLimits& limits) {
@@ -102,7 +106,7 @@ std::vector<std::string> LatencyRow(const std::string& name, const Json& distrib
     return {name, "-"};
   }
   std::vector<std::string> row = {name};
-  for (const char* key : {"mean", "p50", "p90", "p99", "max"}) {
+  for (const char* key : {"mean", "p50", "p90", "p95", "p99", "max"}) {
     row.push_back(FormatDecimal(distribution[key].get<double>() * 1000, 1));
   }
   return row;
@@ -119,7 +123,7 @@ std::string RenderSummary(const Json& summary) {
   text += "  cancelled by this client " + FormatCount(summary["cancelled_by_client"].get<int64_t>()) +
           ", prompt tokens " + FormatCount(summary["prompt_tokens"].get<int64_t>()) + " (" +
           FormatCount(summary["cached_prompt_tokens"].get<int64_t>()) + " cached)\n";
-  return text + RenderTable({{"milliseconds", "mean", "p50", "p90", "p99", "max"},
+  return text + RenderTable({{"milliseconds", "mean", "p50", "p90", "p95", "p99", "max"},
                              LatencyRow("time to first token", summary["time_to_first_token_seconds"]),
                              LatencyRow("between tokens", summary["inter_token_seconds"]),
                              LatencyRow("per output token", summary["seconds_per_output_token"]),

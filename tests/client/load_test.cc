@@ -97,6 +97,7 @@ TEST_CASE("the report counts what is good, what failed and what was cancelled, a
   CHECK(report["output_tokens"] == 12);
   CHECK(report["time_to_first_token_seconds"]["count"] == 3);
   CHECK(report["time_to_first_token_seconds"]["p50"] == 1);
+  CHECK(report["time_to_first_token_seconds"]["p95"] == 3);
   CHECK(report["time_to_first_token_seconds"]["p99"] == 3);
   CHECK(report["inter_token_seconds"]["max"] == 0.7);
   CHECK_FALSE(report.contains("tenants"));
