@@ -1,6 +1,7 @@
 """Where the peers live: a virtual environment with pinned packages, a native build of llama.cpp, synthetic models."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -73,9 +74,12 @@ def build_native():
             tar.extractall(sources, filter="data")
     say("building llama.cpp natively, about 25 minutes on one core")
     build = directory() / "native"
+    # g++ 12 drops the stores that fill the tile configuration before ldtilecfg, and the program crashes where AMX is.
+    compilers = [f"-DCMAKE_{language}_COMPILER={name}" for language, name in (("C", "gcc-14"), ("CXX", "g++-14"))
+                 if shutil.which(name)]
     _run(["cmake", "-S", sources / name / "vendor/llama.cpp", "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
           "-DGGML_NATIVE=ON", "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF",
-          "-DLLAMA_OPENSSL=OFF", "-DLLAMA_BUILD_UI=OFF"], "configuring llama.cpp")
+          "-DLLAMA_OPENSSL=OFF", "-DLLAMA_BUILD_UI=OFF", *compilers], "configuring llama.cpp")
     _run(["nice", "cmake", "--build", build, "--target", *NATIVE_TARGETS], "building llama.cpp")
 
 
