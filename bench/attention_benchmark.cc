@@ -148,7 +148,7 @@ void Register(const Heads& heads, const Step& step, DType kv_type, int64_t num_t
 void RegisterAll() {
   const Heads kHeads[] = {{"9:3x64", 9, 3, 64}, {"32:8x64", 32, 8, 64}, {"32:8x128", 32, 8, 128}};
   for (const Heads& heads : kHeads) {
-    for (const DType kv_type : {DType::kF32, DType::kBF16}) {
+    for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kInt8}) {
       for (const int64_t num_threads : {1, 2}) {
         for (const int64_t prompt : {512, 2048}) Register(heads, {1, prompt, prompt}, kv_type, num_threads);
         for (const int64_t num_seqs : {1, 16, 32}) {

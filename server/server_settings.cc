@@ -85,7 +85,8 @@ std::vector<ServerSetting> EngineSettings() {
       ChoiceSetting("compute_type", {"auto", "f32", "bf16"},
                     "What matmuls compute in; auto: the fastest, measured at load.",
                     [](ServerConfig& c) -> std::string& { return c.engine.compute_type; }),
-      ChoiceSetting("kv_cache_dtype", {"auto", "f32", "bf16"}, "How the KV cache is stored; auto: bf16.",
+      ChoiceSetting("kv_cache_dtype", {"auto", "f32", "bf16", "int8"},
+                    "How the KV cache is stored; int8: with a scale for each token and head; auto: bf16.",
                     [](ServerConfig& c) -> std::string& { return c.engine.kv_cache_dtype; }),
       BytesOrAutoSetting(
           "memory_budget",

@@ -14,7 +14,7 @@ class KvCacheStorage {
  public:
   KvCacheStorage(int64_t num_layers, const KvLayout& layout, int64_t num_blocks);
 
-  // Of all layers: 2 * layers * kv_heads * head_dim * bytes per element * block_size.
+  // Of all layers: 2 * layers * kv_heads * block_size * (head_dim * bytes per element, and 4 for an int8 row's scale).
   static int64_t BytesPerBlock(int64_t num_layers, const KvLayout& layout) {
     return num_layers * layout.BytesPerBlock();
   }

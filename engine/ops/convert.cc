@@ -1,5 +1,7 @@
 #include "engine/ops/convert.h"
 
+#include <limits>
+
 #include "engine/base/check.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -53,6 +55,33 @@ void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, flo
   }
 }
 
+float Int8ScaleOf(const float* values, int64_t count) {
+  const hn::ScalableTag<float> df;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(df));
+  auto max = hn::Zero(df);
+  auto not_finite = hn::Zero(df);  // zero times infinity or NaN is NaN
+  for (int64_t i = 0; i < count; i += lanes) {
+    const auto value = count - i < lanes ? hn::LoadN(df, values + i, count - i) : hn::LoadU(df, values + i);
+    max = hn::Max(max, hn::Abs(value));
+    not_finite = hn::MulAdd(value, hn::Zero(df), not_finite);
+  }
+  const float scale = hn::ReduceMax(df, max) / 127.0F;
+  return (scale < std::numeric_limits<float>::min() ? 0.0F : scale) + hn::ReduceSum(df, not_finite);
+}
+
+void ConvertToInt8(const float* values, float scale, int64_t count, int8_t* out) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<int8_t, decltype(df)> di8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(df));
+  const float factor = scale > 0.0F ? 1.0F / scale : 0.0F;  // of a NaN too
+  const auto factors = hn::Set(df, factor);
+  for (int64_t i = 0; i < count; i += lanes) {
+    const size_t n = count - i < lanes ? count - i : lanes;
+    const auto steps = hn::NearestInt(hn::Mul(hn::LoadN(df, values + i, n), factors));
+    hn::StoreN(hn::DemoteTo(di8, steps), di8, out + i, n);
+  }
+}
+
 void ExpandInt8(const int8_t* values, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
   const hn::ScalableTag<float> df;
   const hn::RebindToSigned<decltype(df)> di32;
@@ -78,6 +107,8 @@ namespace quire {
 HWY_EXPORT(ConvertToBFloat16);
 HWY_EXPORT(ExpandBFloat16Pairs);
 HWY_EXPORT(ExpandInt8);
+HWY_EXPORT(Int8ScaleOf);
+HWY_EXPORT(ConvertToInt8);
 
 void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out) {
   HWY_DYNAMIC_DISPATCH(ConvertToBFloat16)(values, count, out);
@@ -86,6 +117,12 @@ void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out) {
 void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
   QUIRE_DCHECK(rows % 2 == 0);
   HWY_DYNAMIC_DISPATCH(ExpandBFloat16Pairs)(packed, rows, cols, out, out_stride);
+}
+
+float Int8ScaleOf(const float* values, int64_t count) { return HWY_DYNAMIC_DISPATCH(Int8ScaleOf)(values, count); }
+
+void ConvertToInt8(const float* values, float scale, int64_t count, int8_t* out) {
+  HWY_DYNAMIC_DISPATCH(ConvertToInt8)(values, scale, count, out);
 }
 
 void ExpandInt8(const int8_t* values, int64_t rows, int64_t cols, float* out, int64_t out_stride) {

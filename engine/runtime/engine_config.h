@@ -16,7 +16,7 @@ inline constexpr int64_t kAutoMaxNumBatchedTokens = 512;
 struct EngineConfig {
   std::string weight_type = "auto";      // "auto" (as the file has them, where supported), "f32", "bf16"
   std::string compute_type = "auto";     // "auto" (the fastest measured at load), "f32", "bf16"
-  std::string kv_cache_dtype = "auto";   // "auto" (bf16), "f32", "bf16"
+  std::string kv_cache_dtype = "auto";   // "auto" (bf16), "f32", "bf16", "int8"
   std::optional<int64_t> max_model_len;  // tokens, >= 256 where the model has as many; unset: the largest that fits
   // Per step, in [16, 65536]; unset: at most kAutoMaxNumBatchedTokens, and as many of them as measured steps show to
   // take at most target_step_ms while requests decode.

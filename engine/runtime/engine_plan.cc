@@ -46,7 +46,7 @@ ThreadChoice ThreadsFor(const EngineConfig& config, const SystemLimits& system) 
 void ChooseTypesAndLimits(const EngineConfig& config, const Checkpoint& checkpoint, const SystemLimits& system,
                           EnginePlan* plan) {
   plan->weight_type = WeightTypeFor(config.weight_type, checkpoint);
-  plan->kv_type = ParseDType(config.kv_cache_dtype);
+  plan->kv_type = config.kv_cache_dtype == "int8" ? DType::kInt8 : ParseDType(config.kv_cache_dtype);
   plan->threads = ThreadsFor(config, system);
   plan->decoder_limits = {.max_tokens = config.step_tokens_limit(),
                           .max_num_seqs = config.max_num_seqs,

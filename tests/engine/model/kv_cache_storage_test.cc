@@ -1,6 +1,7 @@
 #include "engine/model/kv_cache_storage.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -25,8 +26,17 @@ TEST_CASE("figure: the KV bytes formula equals the storage's own number") {
   }
 }
 
+TEST_CASE("an int8 block takes a byte for each element and four for each token and head's scales") {
+  const KvLayout layout = {.num_kv_heads = 3, .head_dim = 64, .block_size = 16, .dtype = DType::kInt8};
+  const int64_t num_rows = 2 * 30 * 3 * 16;  // keys and values, layers, heads, tokens
+  CHECK(KvCacheStorage::BytesPerBlock(30, layout) == num_rows * (64 + 4));
+  const KvCacheStorage storage(30, layout, 7);
+  CHECK(storage.size_bytes() == 7 * num_rows * (64 + 4));
+}
+
 TEST_CASE("layers and tiles do not overlap and fill the storage") {
-  const KvLayout layout = {.num_kv_heads = 3, .head_dim = 8, .block_size = 16, .dtype = DType::kF32};
+  const DType dtype = GENERATE(DType::kF32, DType::kBF16, DType::kInt8);
+  const KvLayout layout = {.num_kv_heads = 3, .head_dim = 8, .block_size = 16, .dtype = dtype};
   const KvCacheStorage storage(2, layout, 5);
   CHECK(storage.size_bytes() == 5 * KvCacheStorage::BytesPerBlock(2, layout));
   const std::byte* next = storage.layer(0).keys;

@@ -33,10 +33,10 @@ AttentionConfig ConfigFor(const AttentionShape& shape, const std::vector<Attenti
 }
 
 void FillWithLargeNumbers(const Buffer& buffer, DType dtype) {
-  if (dtype == DType::kF32) {
-    std::fill_n(buffer.as<float>(), buffer.size_bytes() / 4, 1e6F);
-  } else {
+  if (dtype == DType::kBF16) {
     std::fill_n(buffer.as<BFloat16>(), buffer.size_bytes() / 2, ToBFloat16(1e6F));
+  } else {  // as int8, elements of every sign and scales of 1e6
+    std::fill_n(buffer.as<float>(), buffer.size_bytes() / 4, 1e6F);
   }
 }
 

@@ -25,6 +25,17 @@ const AttentionShape kShapes[] = {
     {.num_heads = 2, .num_kv_heads = 1, .head_dim = 6, .score_scale = 0.4F, .num_threads = 1},
 };
 
+// Each head's part of each row to the nearest of 255 steps, of which the greatest is the part's greatest element.
+void RoundToInt8(int64_t head_dim, Matrix& rows) {
+  for (std::vector<float>& row : rows) {
+    for (auto head = row.begin(); head != row.end(); head += head_dim) {
+      float max = 0;
+      for (auto x = head; x != head + head_dim; ++x) max = std::max(max, std::abs(*x));
+      for (auto x = head; x != head + head_dim; ++x) *x = std::nearbyint(*x * (127 / max)) * (max / 127);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("attention equals the formula across block and tile boundaries", "[ops]") {
@@ -45,9 +56,21 @@ TEST_CASE("a bf16 cache stays within bf16's error of the formula", "[ops]") {
   CHECK(LargestDifference(harness.Whole(), ReferenceAttention(shape, sequence)) <= kBf16Tolerance);
 }
 
+TEST_CASE("an int8 cache gives what the formula gives for keys and values rounded to its steps", "[ops]") {
+  AttentionShape shape = kShapes[GENERATE(Catch::Generators::range(0, 6))];
+  shape.kv_type = DType::kInt8;
+  shape.score_scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
+  const int64_t num_tokens = GENERATE(1, 17, 300, 600);
+  const AttentionSequence sequence = RandomSequence(shape, num_tokens, num_tokens);
+  AttentionSequence rounded = sequence;
+  for (Matrix* rows : {&rounded.keys, &rounded.values}) RoundToInt8(shape.head_dim, *rows);
+  AttentionHarness harness(shape, {sequence});
+  CHECK(LargestDifference(harness.Whole(), ReferenceAttention(shape, rounded)) <= F32Tolerance(shape));
+}
+
 TEST_CASE("a chunked sequence gives the same bits as a whole one", "[ops]") {
   AttentionShape shape = kShapes[GENERATE(Catch::Generators::range(0, 6))];
-  shape.kv_type = GENERATE(DType::kF32, DType::kBF16);
+  shape.kv_type = GENERATE(DType::kF32, DType::kBF16, DType::kInt8);
   const int64_t chunk = GENERATE(1, 7, 64, 100);
   constexpr int64_t kTokens = 530;
   const AttentionSequence sequence = RandomSequence(shape, kTokens, 11);
@@ -61,7 +84,8 @@ TEST_CASE("a chunked sequence gives the same bits as a whole one", "[ops]") {
 }
 
 TEST_CASE("a ragged batch of prefills and decodes gives each sequence what it gets alone, in bits", "[ops]") {
-  const AttentionShape shape = kShapes[1];
+  AttentionShape shape = kShapes[1];
+  shape.kv_type = GENERATE(DType::kF32, DType::kBF16, DType::kInt8);
   const std::vector<int64_t> lengths = {300, 1, 40, 257, 90, 530, 17};
   const std::vector<int64_t> begins = {299, 0, 0, 256, 30, 520, 16};  // decodes, chunks and whole prefills
   std::vector<AttentionSequence> sequences;
