@@ -12,6 +12,7 @@ RATES = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24)  # requests per second
 HELD_SHARE = 0.9  # of the requests within the limits: then a server holds a rate
 PROMPT_TOKENS = 96
 OUTPUT_TOKENS = 32
+REQUEST_SECONDS = 60  # a request that takes longer is given up, so that a server behind its load ends too
 SLOTS = 16
 SLOT_TOKENS = 1024
 
@@ -47,8 +48,9 @@ class Goodput:
 
     def load(self, flags, rate, seed, limits):
         """What `quire load` reports."""
-        command = [self.programs / "quire", "load", "--json", "--requests", self.num_requests, "--rate", rate,
-                   "--seed", seed, "--prompt-tokens", PROMPT_TOKENS, "--prompt-sigma", 0.5, "--max-prompt-tokens", 512,
+        command = [self.programs / "quire", "load", "--json", "--timeout", REQUEST_SECONDS,
+                   "--requests", self.num_requests, "--rate", rate, "--seed", seed, "--prompt-tokens", PROMPT_TOKENS,
+                   "--prompt-sigma", 0.5, "--max-prompt-tokens", 512,
                    "--output-tokens", OUTPUT_TOKENS, "--output-sigma", 0.3, "--max-output-tokens", 128, *limits, *flags]
         try:
             done = subprocess.run([str(part) for part in command], capture_output=True, text=True,

@@ -1,4 +1,5 @@
-"""OpenVINO GenAI's continuous batching in a process of its own: questions on standard input, answers on standard output.
+"""OpenVINO GenAI's continuous batching in a process of its own: questions on standard input, answers on standard
+output.
 
 usage: openvino_child.py MODEL THREADS
 
