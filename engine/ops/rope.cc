@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/base/check.h"
+#include "engine/ops/row_kernels.h"
 
 namespace quire {
 
@@ -40,16 +41,8 @@ void Rope::SetPositions(Worker& worker, std::span<const int64_t> positions) {
 void Rope::Rotate(int64_t token, float* head) const {
   const float* cosines = cosines_.as<float>() + token * num_pairs_;
   const float* sines = sines_.as<float>() + token * num_pairs_;
-  const bool adjacent = style_ == RopeStyle::kAdjacentPairs;
-  const int64_t stride = adjacent ? 2 : 1;            // from one pair to the next
-  const int64_t partner = adjacent ? 1 : num_pairs_;  // from a pair's first element to its second
-  for (int64_t i = 0; i < num_pairs_; ++i) {
-    float* pair = head + i * stride;
-    const float x = pair[0];
-    const float y = pair[partner];
-    pair[0] = x * cosines[i] - y * sines[i];
-    pair[partner] = x * sines[i] + y * cosines[i];
-  }
+  const auto rotate = style_ == RopeStyle::kAdjacentPairs ? RotateNeighbours : RotateHalves;
+  rotate(cosines, sines, num_pairs_, head);
 }
 
 }  // namespace quire

@@ -1,5 +1,7 @@
 #include "engine/ops/row_kernels.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/ops/row_kernels.cc"
 #include <hwy/foreach_target.h>
@@ -52,6 +54,49 @@ void SiluMulColumns(const float* gate, const float* up, int64_t count, float* ou
   }
 }
 
+// (x, y) turned by the angles from pair `i` on, of which `n` count.
+HWY_INLINE void Rotate(const float* cosines, const float* sines, int64_t i, size_t n, hn::Vec<FloatTag>& x,
+                       hn::Vec<FloatTag>& y) {
+  const auto cosine = hn::LoadN(FloatTag(), cosines + i, n);
+  const auto sine = hn::LoadN(FloatTag(), sines + i, n);
+  const auto turned = hn::MulSub(x, cosine, hn::Mul(y, sine));
+  y = hn::MulAdd(x, sine, hn::Mul(y, cosine));
+  x = turned;
+}
+
+void RotateHalves(const float* cosines, const float* sines, int64_t num_pairs, float* x) {
+  const FloatTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < num_pairs; i += lanes) {
+    const size_t n = num_pairs - i < lanes ? num_pairs - i : lanes;
+    auto first = hn::LoadN(d, x + i, n);
+    auto second = hn::LoadN(d, x + num_pairs + i, n);
+    Rotate(cosines, sines, i, n, first, second);
+    hn::StoreN(first, d, x + i, n);
+    hn::StoreN(second, d, x + num_pairs + i, n);
+  }
+}
+
+void RotateNeighbours(const float* cosines, const float* sines, int64_t num_pairs, float* x) {
+  const FloatTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  hn::Vec<FloatTag> first;
+  hn::Vec<FloatTag> second;
+  for (; i + lanes <= num_pairs; i += lanes) {
+    hn::LoadInterleaved2(d, x + 2 * i, first, second);
+    Rotate(cosines, sines, i, lanes, first, second);
+    hn::StoreInterleaved2(first, second, d, x + 2 * i);
+  }
+  if (i == num_pairs) return;
+  HWY_ALIGN float last[2 * hn::MaxLanes(d)] = {};
+  std::copy(x + 2 * i, x + 2 * num_pairs, last);
+  hn::LoadInterleaved2(d, last, first, second);
+  Rotate(cosines, sines, i, num_pairs - i, first, second);
+  hn::StoreInterleaved2(first, second, d, last);
+  std::copy(last, last + 2 * (num_pairs - i), x + 2 * i);
+}
+
 }  // namespace quire::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -61,6 +106,8 @@ namespace quire {
 HWY_EXPORT(SumOfSquares);
 HWY_EXPORT(ScaleByWeights);
 HWY_EXPORT(SiluMulColumns);
+HWY_EXPORT(RotateNeighbours);
+HWY_EXPORT(RotateHalves);
 
 float SumOfSquares(const float* x, int64_t count) { return HWY_DYNAMIC_DISPATCH(SumOfSquares)(x, count); }
 
@@ -70,6 +117,14 @@ void ScaleByWeights(const float* x, float scale, const float* weight, int64_t co
 
 void SiluMulColumns(const float* gate, const float* up, int64_t count, float* out) {
   HWY_DYNAMIC_DISPATCH(SiluMulColumns)(gate, up, count, out);
+}
+
+void RotateNeighbours(const float* cosines, const float* sines, int64_t num_pairs, float* x) {
+  HWY_DYNAMIC_DISPATCH(RotateNeighbours)(cosines, sines, num_pairs, x);
+}
+
+void RotateHalves(const float* cosines, const float* sines, int64_t num_pairs, float* x) {
+  HWY_DYNAMIC_DISPATCH(RotateHalves)(cosines, sines, num_pairs, x);
 }
 
 }  // namespace quire

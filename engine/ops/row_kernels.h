@@ -15,4 +15,9 @@ void ScaleByWeights(const float* x, float scale, const float* weight, int64_t co
 // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i].
 void SiluMulColumns(const float* gate, const float* up, int64_t count, float* out);
 
+// Turns pairs of elements by angles of which cosine and sine are given: (x[2i], x[2i + 1]), or (x[i], x[num_pairs +
+// i]).
+void RotateNeighbours(const float* cosines, const float* sines, int64_t num_pairs, float* x);
+void RotateHalves(const float* cosines, const float* sines, int64_t num_pairs, float* x);
+
 }  // namespace quire

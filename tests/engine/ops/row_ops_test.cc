@@ -1,5 +1,6 @@
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -78,26 +79,27 @@ TEST_CASE("SiLU times up equals the formula, also for large inputs", "[ops]") {
 }
 
 TEST_CASE("RoPE rotates pairs by position times frequency", "[ops]") {
-  constexpr int64_t kDim = 8;
+  const int64_t dim = GENERATE(2, 8, 30, 64, 70);
   ThreadTeam team(1, 0);
+  std::vector<float> factors(dim / 2, 1.0F);
+  for (int64_t i = 2; i < dim / 2; ++i) factors[i] = i == 2 ? 2.0F : 4.0F;
   const std::vector<int64_t> positions = {0, 1, 5000};
-  const std::vector<float> head = RandomValues(kDim + 2, 4);  // two elements past rotary_dim
+  const std::vector<float> head = RandomValues(dim + 2, 4);  // two elements past rotary_dim
   for (const RopeStyle style : {RopeStyle::kAdjacentPairs, RopeStyle::kHalves}) {
-    Rope rope({.rotary_dim = kDim, .theta = 10000.0, .style = style, .frequency_factors = {1, 1, 2, 4}}, 3);
+    Rope rope({.rotary_dim = dim, .theta = 10000.0, .style = style, .frequency_factors = factors}, 3);
     team.Run([&](Worker& worker) { rope.SetPositions(worker, positions); });
     for (size_t token = 0; token < positions.size(); ++token) {
       std::vector<float> rotated = head;
       rope.Rotate(static_cast<int64_t>(token), rotated.data());
-      for (int64_t i = 0; i < kDim / 2; ++i) {
+      for (int64_t i = 0; i < dim / 2; ++i) {
         const int64_t first = style == RopeStyle::kAdjacentPairs ? 2 * i : i;
-        const int64_t second = style == RopeStyle::kAdjacentPairs ? 2 * i + 1 : i + kDim / 2;
-        const double factor = i == 2 ? 2 : i == 3 ? 4 : 1;
-        const double angle = static_cast<double>(positions[token]) * std::pow(10000.0, -2.0 * i / kDim) / factor;
+        const int64_t second = style == RopeStyle::kAdjacentPairs ? 2 * i + 1 : i + dim / 2;
+        const double angle = static_cast<double>(positions[token]) * std::pow(10000.0, -2.0 * i / dim) / factors[i];
         CHECK(std::abs(rotated[first] - (head[first] * std::cos(angle) - head[second] * std::sin(angle))) <= 1e-5);
         CHECK(std::abs(rotated[second] - (head[first] * std::sin(angle) + head[second] * std::cos(angle))) <= 1e-5);
       }
-      CHECK(rotated[kDim] == head[kDim]);
-      CHECK(rotated[kDim + 1] == head[kDim + 1]);
+      CHECK(rotated[dim] == head[dim]);
+      CHECK(rotated[dim + 1] == head[dim + 1]);
     }
   }
 }
