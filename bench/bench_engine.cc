@@ -60,10 +60,10 @@ struct BenchEngine::Stream : public TokenSink {
 absl::StatusOr<std::unique_ptr<BenchEngine>> BenchEngine::Build(const Checkpoint& checkpoint,
                                                                 const EngineConfig& config) {
   QUIRE_ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(checkpoint, config, {}, PlanPurpose::kStart));
-  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded,
-                         LoadDecoder(checkpoint, plan.model, DecoderOptionsFor(config, plan), [](int64_t, int64_t) {}));
+  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded, LoadDecoder(checkpoint, plan.model, plan.weights,
+                                                           DecoderOptionsFor(config, plan), [](int64_t, int64_t) {}));
   std::unique_ptr<BenchEngine> bench(new BenchEngine);
-  bench->info_ = MakeEngineInfo(plan, loaded.compute);
+  bench->info_ = MakeEngineInfo(plan, loaded.kernels);
   bench->sizes_ = SizesOf(*loaded.decoder);
   bench->decoder_ = loaded.decoder.get();
   auto runner = std::make_unique<Runner>(std::move(loaded.decoder), plan.batch_limits());

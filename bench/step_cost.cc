@@ -9,7 +9,7 @@ namespace {
 
 void AddLinear(StepPart part, const PackedLinear& linear, DecoderSizes* sizes) {
   const auto index = static_cast<size_t>(part);
-  sizes->weight_elements[index] += static_cast<double>(linear.out_features() * linear.in_features());
+  sizes->weight_elements[index] += static_cast<double>(linear.shape().out_features * linear.shape().in_features);
   sizes->weight_bytes[index] += static_cast<double>(linear.size_bytes());
 }
 

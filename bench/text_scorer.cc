@@ -31,12 +31,11 @@ absl::StatusOr<TextScorer> TextScorer::Load(const Checkpoint& checkpoint, const 
   plan.decoder_limits.max_logits_rows = step_tokens;
   plan.decoder_limits.max_seq_len = window_plan.window_tokens;
   plan.memory.num_blocks = CeilDiv(window_plan.window_tokens, plan.decoder_limits.kv_layout.block_size);
-  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded,
-                         LoadDecoder(checkpoint, plan.model, DecoderOptionsFor(alone, plan), [](int64_t, int64_t) {}));
+  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded, LoadDecoder(checkpoint, plan.model, plan.weights,
+                                                           DecoderOptionsFor(alone, plan), [](int64_t, int64_t) {}));
   TextScorer scorer(std::move(loaded.decoder), window_plan, plan.memory.num_blocks);
-  scorer.types_ =
-      StrCat("weights ", ToString(plan.weight_type), ", computed in ", ToString(loaded.compute.compute_type), " (",
-             loaded.compute.reason, "), KV cache ", ToString(plan.kv_type));
+  scorer.types_ = StrCat("weights ", plan.weights.DescribeTypes(), ", computed in ", loaded.kernels.compute_type, " (",
+                         loaded.kernels.reason, "), KV cache ", ToString(plan.kv_type));
   return scorer;
 }
 

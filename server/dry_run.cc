@@ -21,7 +21,7 @@ std::string ToText(const std::string& name, const EnginePlan& plan, const absl::
   return StrCat("quire-server ", kVersion, ", dry run\n",                                                     //
                 "  model         ", name, ": ", plan.model.architecture, ", ", plan.model.num_parameters,     //
                 " parameters, up to ", memory.max_model_len, " of ", plan.model.context_length, " tokens\n",  //
-                "  weights       ", ToString(plan.weight_type), "\n",                                         //
+                "  weights       ", plan.weights.DescribeTypes(), "\n",                                       //
                 "  KV cache      ", ToString(plan.kv_type), ", ", memory.num_blocks, " blocks of ",           //
                 memory.block_size, " tokens: ", memory.num_blocks * memory.block_size, " tokens\n",           //
                 "  at once       ", memory.num_full_length_requests(), " requests of ", memory.max_model_len,
@@ -37,7 +37,7 @@ std::string ToJson(const std::string& name, const EnginePlan& plan, const absl::
   Json sum;
   for (const MemoryLine& line : memory.Lines()) sum[std::string(line.key)] = line.bytes;
   const Json json = {{"model", name},
-                     {"weight_type", ToString(plan.weight_type)},
+                     {"weight_type", plan.weights.DescribeTypes()},
                      {"kv_cache_dtype", ToString(plan.kv_type)},
                      {"threads", plan.threads.num_threads},
                      {"budget_bytes", memory.budget_bytes},

@@ -30,6 +30,12 @@ StorageBlock BlockOf(StorageType type);
 // elements 0-15, high 16-31), block_q4_1 {f16 d; f16 m; u8 q[16]} (value q * d + m).
 void Dequantize(StorageType type, std::span<const std::byte> bytes, std::span<float> out);
 
+// The quants of Q8_0, Q4_0 or Q4_1 `bytes` (whole blocks) as they are, for kernels that compute with them: `quants` is
+// each element's q (Q8_0: q + 128), `scales` and `minima` each block's halves d and m; for a Q4_0 block m = -8 d, so
+// that d * q + m holds for it too.
+void UnpackQuants(StorageType type, std::span<const std::byte> bytes, uint8_t* quants, uint16_t* scales,
+                  uint16_t* minima);
+
 // One tensor of a checkpoint. `shape` is row-major, slowest first: a linear layer is [out_features, in_features].
 // Its bytes stay in the file until Checkpoint::ReadTensor asks for them.
 struct CheckpointTensor {

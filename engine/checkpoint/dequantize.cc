@@ -68,6 +68,41 @@ void DequantizeBlock(const BlockQ4_1& block, float* out) {
   }
 }
 
+void UnpackBlock(const BlockQ8_0& block, uint8_t* quants, uint16_t* minimum) {
+  for (int64_t i = 0; i < kBlockElements; ++i) quants[i] = static_cast<uint8_t>(block.quants[i] + 128);
+  *minimum = 0;
+}
+
+void UnpackNibbles(const uint8_t* nibbles, uint8_t* quants) {
+  for (int64_t i = 0; i < kBlockElements / 2; ++i) {
+    quants[i] = nibbles[i] & 0x0f;
+    quants[i + kBlockElements / 2] = nibbles[i] >> 4;
+  }
+}
+
+void UnpackBlock(const BlockQ4_0& block, uint8_t* quants, uint16_t* minimum) {
+  UnpackNibbles(block.quants, quants);
+  // Exact: a power of two only moves the exponent; past the largest half it is infinite, as the weights are then.
+  const auto value = static_cast<_Float16>(HalfToFloat(block.scale) * -8.0F);
+  std::memcpy(minimum, &value, sizeof(value));
+}
+
+void UnpackBlock(const BlockQ4_1& block, uint8_t* quants, uint16_t* minimum) {
+  UnpackNibbles(block.quants, quants);
+  *minimum = block.minimum;
+}
+
+template <typename Block>
+void UnpackBlocks(std::span<const std::byte> bytes, uint8_t* quants, uint16_t* scales, uint16_t* minima) {
+  const size_t num_blocks = bytes.size() / sizeof(Block);
+  for (size_t b = 0; b < num_blocks; ++b) {
+    Block block;
+    std::memcpy(&block, bytes.data() + b * sizeof(Block), sizeof(Block));
+    scales[b] = block.scale;
+    UnpackBlock(block, quants + b * kBlockElements, minima + b);
+  }
+}
+
 template <typename Block>
 void DequantizeBlocks(std::span<const std::byte> bytes, float* out) {
   const size_t num_blocks = bytes.size() / sizeof(Block);
@@ -105,6 +140,16 @@ void Dequantize(StorageType type, std::span<const std::byte> bytes, std::span<fl
     case StorageType::kQ8_0: DequantizeBlocks<BlockQ8_0>(bytes, out.data()); return;
     case StorageType::kQ4_0: DequantizeBlocks<BlockQ4_0>(bytes, out.data()); return;
     case StorageType::kQ4_1: DequantizeBlocks<BlockQ4_1>(bytes, out.data()); return;
+  }
+}
+
+void UnpackQuants(StorageType type, std::span<const std::byte> bytes, uint8_t* quants, uint16_t* scales,
+                  uint16_t* minima) {
+  switch (type) {
+    case StorageType::kQ8_0: UnpackBlocks<BlockQ8_0>(bytes, quants, scales, minima); return;
+    case StorageType::kQ4_0: UnpackBlocks<BlockQ4_0>(bytes, quants, scales, minima); return;
+    case StorageType::kQ4_1: UnpackBlocks<BlockQ4_1>(bytes, quants, scales, minima); return;
+    default: QUIRE_CHECK(false);
   }
 }
 

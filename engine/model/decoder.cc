@@ -9,13 +9,13 @@
 
 namespace quire {
 
-Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, DType compute_type,
+Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, InputForms forms,
                  int64_t num_blocks, std::unique_ptr<ThreadTeam> team)
     : config_(config),
       weights_(std::move(weights)),
       limits_(limits),
       cache_(config.num_layers, limits.kv_layout, num_blocks),
-      workspace_(config, limits, compute_type),
+      workspace_(config, limits, forms),
       team_(std::move(team)) {
   QUIRE_CHECK_GE(team_->scratch_bytes(), Workspace::ScratchBytesFor(config, limits));
   QUIRE_CHECK_LE(team_->num_threads(), limits.num_threads);
@@ -25,8 +25,13 @@ Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderL
   });
 }
 
+absl::StatusOr<KernelChoice> Decoder::ChooseKernels(std::string_view compute_type, bool deterministic) {
+  return quire::ChooseKernels(compute_type, deterministic, weights_, workspace_, *team_);
+}
+
 MatrixView<float> Decoder::Forward(const ForwardBatch& batch) {
   CheckBatch(batch);
+  workspace_.SetRows(batch.num_tokens(), batch.num_logits_rows());
   workspace_.attention.SetBatch({.query_start_loc = batch.query_start_loc,
                                  .seq_lens = batch.seq_lens,
                                  .block_tables = batch.block_tables.data(),

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "engine/model/forward_batch.h"
+#include "engine/model/kernel_choice.h"
 #include "engine/model/kv_cache_storage.h"
 #include "engine/model/model_config.h"
 #include "engine/model/step_profile.h"
@@ -18,9 +20,12 @@ namespace quire {
 // one parallel region, and allocates nothing. Not thread-safe.
 class Decoder {
  public:
-  // The team's scratch holds Workspace::ScratchBytesFor.
-  Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, DType compute_type,
+  // `forms` are those of the weights' plan. The team's scratch holds Workspace::ScratchBytesFor.
+  Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, InputForms forms,
           int64_t num_blocks, std::unique_ptr<ThreadTeam> team);
+
+  // As ChooseKernels, once, before the first step.
+  absl::StatusOr<KernelChoice> ChooseKernels(std::string_view compute_type, bool deterministic);
 
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }

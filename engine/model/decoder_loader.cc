@@ -12,31 +12,29 @@ namespace quire {
 namespace {
 
 absl::StatusOr<LoadedDecoder> LoadHere(const Checkpoint& checkpoint, const ModelConfig& config,
-                                       const DecoderOptions& options,
+                                       const WeightPlan& weight_plan, const DecoderOptions& options,
                                        const std::function<void(int64_t, int64_t)>& progress) {
   auto team =
       std::make_unique<ThreadTeam>(options.limits.num_threads, Workspace::ScratchBytesFor(config, options.limits));
+  QUIRE_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(checkpoint, config, weight_plan, *team, progress));
   LoadedDecoder loaded;
-  QUIRE_ASSIGN_OR_RETURN(loaded.compute, ChooseComputeType(options.compute_type, config, options.weight_type, *team));
-  const DType compute_type = loaded.compute.compute_type;
-  QUIRE_ASSIGN_OR_RETURN(ModelWeights weights,
-                         LoadWeights(checkpoint, config, options.weight_type, compute_type, *team, progress));
-  loaded.decoder = std::make_unique<Decoder>(config, std::move(weights), options.limits, compute_type,
+  loaded.decoder = std::make_unique<Decoder>(config, std::move(weights), options.limits, weight_plan.forms,
                                              options.num_blocks, std::move(team));
+  QUIRE_ASSIGN_OR_RETURN(loaded.kernels, loaded.decoder->ChooseKernels(options.compute_type, options.deterministic));
   return loaded;
 }
 
 }  // namespace
 
 absl::StatusOr<LoadedDecoder> LoadDecoder(const Checkpoint& checkpoint, const ModelConfig& config,
-                                          const DecoderOptions& options,
+                                          const WeightPlan& weight_plan, const DecoderOptions& options,
                                           const std::function<void(int64_t, int64_t)>& progress) {
   absl::StatusOr<LoadedDecoder> loaded;
   // OpenMP keeps a team of threads for each thread that ever opened a region, and the thread that will run the steps
   // has its own. Loading happens on a thread that ends, and its team with it.
   std::thread([&] {
     try {
-      loaded = LoadHere(checkpoint, config, options, progress);
+      loaded = LoadHere(checkpoint, config, weight_plan, options, progress);
     } catch (const std::bad_alloc&) {
       loaded = absl::ResourceExhaustedError("out of memory while loading the model");
     }

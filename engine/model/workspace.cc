@@ -28,17 +28,23 @@ AttentionConfig AttentionConfigFor(const ModelConfig& config, const DecoderLimit
           .num_threads = limits.num_threads};
 }
 
+// Attention finishes the columns of a kv head's queries at once: they must be whole groups to be quantized.
+InputForms AttendedForms(const ModelConfig& config, InputForms forms) {
+  forms.int8 = forms.int8 && config.q_size() / config.num_kv_heads % kGroupSize == 0;
+  return forms;
+}
+
 }  // namespace
 
 KvLayout KvLayoutFor(const ModelConfig& config, int64_t block_size, DType dtype) {
   return {.num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim, .block_size = block_size, .dtype = dtype};
 }
 
-Workspace::Workspace(const ModelConfig& config, const DecoderLimits& limits, DType compute_type)
-    : normed(limits.max_tokens, config.hidden_size, compute_type),
-      attended(limits.max_tokens, config.q_size(), compute_type),
-      gated(limits.max_tokens, config.intermediate_size, compute_type),
-      head_input(limits.max_logits_rows, config.hidden_size, compute_type),
+Workspace::Workspace(const ModelConfig& config, const DecoderLimits& limits, InputForms forms)
+    : normed(limits.max_tokens, config.hidden_size, forms),
+      attended(limits.max_tokens, config.q_size(), AttendedForms(config, forms)),
+      gated(limits.max_tokens, config.intermediate_size, forms),
+      head_input(limits.max_logits_rows, config.hidden_size, forms),
       rope(config.rope, limits.max_tokens),
       attention(AttentionConfigFor(config, limits)),
       hidden_size_(config.hidden_size),
@@ -50,11 +56,11 @@ Workspace::Workspace(const ModelConfig& config, const DecoderLimits& limits, DTy
       gate_up_(MatrixBytes(limits.max_tokens, gate_up_size_)),
       logits_(MatrixBytes(limits.max_logits_rows, vocab_size_)) {}
 
-int64_t Workspace::BytesFor(const ModelConfig& config, const DecoderLimits& limits, DType compute_type) {
-  return Activation::BytesFor(limits.max_tokens, config.hidden_size, compute_type) +
-         Activation::BytesFor(limits.max_tokens, config.q_size(), compute_type) +
-         Activation::BytesFor(limits.max_tokens, config.intermediate_size, compute_type) +
-         Activation::BytesFor(limits.max_logits_rows, config.hidden_size, compute_type) +
+int64_t Workspace::BytesFor(const ModelConfig& config, const DecoderLimits& limits, InputForms forms) {
+  return Activation::BytesFor(limits.max_tokens, config.hidden_size, forms) +
+         Activation::BytesFor(limits.max_tokens, config.q_size(), AttendedForms(config, forms)) +
+         Activation::BytesFor(limits.max_tokens, config.intermediate_size, forms) +
+         Activation::BytesFor(limits.max_logits_rows, config.hidden_size, forms) +
          Rope::BytesFor(config.rope, limits.max_tokens) + PagedAttention::BytesFor(AttentionConfigFor(config, limits)) +
          MatrixBytes(limits.max_tokens, config.hidden_size) + MatrixBytes(limits.max_tokens, config.qkv_size()) +
          MatrixBytes(limits.max_tokens, 2 * config.intermediate_size) +
@@ -65,6 +71,11 @@ int64_t Workspace::ScratchBytesFor(const ModelConfig& config, const DecoderLimit
   const int64_t longest_row = std::max({config.hidden_size, config.q_size(), config.intermediate_size});
   return std::max({PackedLinear::ScratchBytesFor(longest_row),
                    PagedAttention::ScratchBytesFor(AttentionConfigFor(config, limits)), LoadScratchBytesFor(config)});
+}
+
+void Workspace::SetRows(int64_t num_tokens, int64_t num_logits_rows) {
+  for (Activation* activation : {&normed, &attended, &gated}) activation->SetRows(num_tokens);
+  head_input.SetRows(num_logits_rows);
 }
 
 void Workspace::Touch(Worker& worker) const {

@@ -26,14 +26,18 @@ KvLayout KvLayoutFor(const ModelConfig& config, int64_t block_size, DType dtype)
 // All scratch of a step, allocated once for the largest one.
 class Workspace {
  public:
-  Workspace(const ModelConfig& config, const DecoderLimits& limits, DType compute_type);
+  // `forms` are all that the weights' kernels may read.
+  Workspace(const ModelConfig& config, const DecoderLimits& limits, InputForms forms);
   // What it holds, each worker's scratch included.
-  static int64_t BytesFor(const ModelConfig& config, const DecoderLimits& limits, DType compute_type);
+  static int64_t BytesFor(const ModelConfig& config, const DecoderLimits& limits, InputForms forms);
   // Each worker's scratch that loading and every step need.
   static int64_t ScratchBytesFor(const ModelConfig& config, const DecoderLimits& limits);
 
   // On every thread of the team: makes all of it resident.
   void Touch(Worker& worker) const;
+
+  // Says how large the next step is. Outside a parallel region.
+  void SetRows(int64_t num_tokens, int64_t num_logits_rows);
 
   // Views of the first `rows` rows.
   MatrixView<float> hidden(int64_t rows) const;   // [rows, hidden_size], the residual stream

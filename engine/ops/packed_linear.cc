@@ -1,143 +1,119 @@
 #include "engine/ops/packed_linear.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/math.h"
-#include "engine/ops/convert.h"
+#include "engine/ops/expand_panel.h"
+#include "engine/ops/panel_kernels.h"
+#include "engine/ops/quantized_kernels.h"
 
 namespace quire {
 namespace {
 
-// Up to here, reading bf16 panels directly beats both expanding them and the matrix units (measured at 1 to 16 rows).
+// Up to here, reading bf16 panels directly beats expanding them (measured at 1 to 16 rows).
 constexpr int64_t kMaxVectorCodeRows = 4;
 
-int64_t NumPanels(int64_t out_features) { return CeilDiv(out_features, kPanelWidth); }
+bool UsesVectorCode(const LinearKernels& kernels, int64_t rows) {
+  return kernels.micro_kernels(DType::kF32) == nullptr ||
+         (kernels.shape().weight_type == WeightType::kBF16 && rows <= kMaxVectorCodeRows);
+}
+
+DType PanelType(WeightType type) { return type == WeightType::kF32 ? DType::kF32 : DType::kBF16; }
 
 }  // namespace
 
-PackedLinear::PackedLinear(int64_t out_features, int64_t in_features, DType weight_type, DType compute_type,
-                           LinearOutput output, Arena* arena)
-    : out_features_(out_features),
-      in_features_(in_features),
-      num_panels_(NumPanels(out_features)),
-      weight_type_(weight_type),
-      compute_type_(compute_type),
-      accumulate_(output == LinearOutput::kAccumulate),
-      panels_(arena->Take(BytesFor(out_features, in_features, weight_type))),
-      brgemm_(Brgemm::Create({.n = kPanelWidth,
-                              .k = in_features,
-                              .lda = in_features,
-                              .ldc = out_stride(),
-                              .input_type = compute_type,
-                              .accumulate = accumulate_})) {
-  QUIRE_CHECK_EQ(in_features % 2, 0);
-}
-
-int64_t PackedLinear::BytesFor(int64_t out_features, int64_t in_features, DType weight_type) {
-  return NumPanels(out_features) * kPanelWidth * in_features * SizeOf(weight_type);
-}
+PackedLinear::PackedLinear(std::shared_ptr<const LinearKernels> kernels, Arena* arena)
+    : kernels_(std::move(kernels)), panels_(arena->Take(BytesFor(shape()))) {}
 
 int64_t PackedLinear::ScratchBytesFor(int64_t in_features) {
   const int64_t expanded_panel = AlignUp<int64_t>(in_features * kPanelWidth * SizeOf(DType::kF32), 64);
   return expanded_panel + Brgemm::kScratchBytes;
 }
 
-bool PackedLinear::Supports(DType weight_type, DType compute_type) {
-  if (compute_type == DType::kF32) return true;
-  return weight_type == DType::kBF16 &&
-         Brgemm::Create({.n = kPanelWidth, .k = 64, .lda = 64, .ldc = kPanelWidth, .input_type = DType::kBF16});
-}
-
-int64_t PackedLinear::PanelBytes() const { return in_features_ * kPanelWidth * SizeOf(weight_type_); }
-
-void PackedLinear::PackPanel(int64_t panel, MatrixView<const float> rows) {
-  QUIRE_CHECK_LE(rows.rows, kPanelWidth);
-  QUIRE_CHECK_EQ(rows.cols, in_features_);
-  std::byte* data = panels_.data() + panel * PanelBytes();
-  for (int64_t column = 0; column < rows.rows; ++column) {
-    const float* row = rows.row_data(column);
-    if (weight_type_ == DType::kF32) {
-      auto* out = reinterpret_cast<float*>(data) + column;
-      for (int64_t k = 0; k < in_features_; ++k) out[k * kPanelWidth] = row[k];
-    } else {
-      auto* out = reinterpret_cast<BFloat16*>(data) + 2 * column;
-      for (int64_t k = 0; k < in_features_; ++k) out[(k / 2) * 2 * kPanelWidth + k % 2] = ToBFloat16(row[k]);
-    }
-  }
-}
-
 void PackedLinear::UnpackRow(int64_t row, std::span<float> out) const {
-  QUIRE_DCHECK(row >= 0 && row < out_features_ && static_cast<int64_t>(out.size()) == in_features_);
-  const std::byte* data = PanelData(row / kPanelWidth);
-  const int64_t column = row % kPanelWidth;
-  if (weight_type_ == DType::kF32) {
-    const auto* values = reinterpret_cast<const float*>(data) + column;
-    for (int64_t k = 0; k < in_features_; ++k) out[k] = values[k * kPanelWidth];
-  } else {
-    const auto* values = reinterpret_cast<const BFloat16*>(data) + 2 * column;
-    for (int64_t k = 0; k < in_features_; ++k) out[k] = ToFloat(values[(k / 2) * 2 * kPanelWidth + k % 2]);
-  }
+  QUIRE_DCHECK(row >= 0 && row < shape().out_features);
+  UnpackColumn(shape().panel(), PanelData(row / kPanelWidth), row % kPanelWidth, out);
+}
+
+template <typename Compute>
+void PackedLinear::ForParts(Worker& worker, int64_t rows, Compute compute) const {
+  constexpr int64_t kPartsPerThread = 8;
+  constexpr int64_t kMinRowsPerPart = 64;
+  const int64_t num_panels = shape().num_panels();
+  const int64_t wanted_parts = kPartsPerThread * worker.num_threads();
+  const int64_t panels_per_part = std::max<int64_t>(1, num_panels / wanted_parts);
+  const int64_t panel_parts = CeilDiv(num_panels, panels_per_part);
+  const int64_t row_parts = std::clamp<int64_t>(CeilDiv(wanted_parts, panel_parts), 1, CeilDiv(rows, kMinRowsPerPart));
+  const int64_t rows_per_part = CeilDiv(rows, row_parts);
+  worker.ForChunks(panel_parts * row_parts, 1, [&](int64_t index, int64_t) {
+    const int64_t first_panel = index / row_parts * panels_per_part;
+    const int64_t first_row = index % row_parts * rows_per_part;
+    const Part part = {first_panel, std::min(first_panel + panels_per_part, num_panels), first_row,
+                       std::min(rows_per_part, rows - first_row)};
+    if (part.num_rows > 0) compute(part);
+  });
 }
 
 void PackedLinear::Forward(Worker& worker, const Activation& x, MatrixView<float> out) const {
-  QUIRE_DCHECK(x.width() == in_features_ && x.compute_type() == compute_type_);
-  QUIRE_DCHECK(out.row_stride == out_stride());
-  if (UsesVectorCode(out.rows)) {
-    ForwardVectorCode(worker, x, out);
-  } else {
-    ForwardMicroKernels(worker, x, out);
-  }
-}
-
-bool PackedLinear::UsesVectorCode(int64_t rows) const {
-  return !brgemm_ || (weight_type_ == DType::kBF16 && rows <= kMaxVectorCodeRows);
-}
-
-void PackedLinear::ForwardVectorCode(Worker& worker, const Activation& x, MatrixView<float> out) const {
-  const MatrixView<float> a = x.f32(out.rows);
-  worker.For(num_panels_, [&](int64_t begin, int64_t end) {
-    MultiplyPanels({.panels = PanelData(begin),
-                    .panel_type = weight_type_,
-                    .num_panels = end - begin,
-                    .k = in_features_,
-                    .a = a.data,
-                    .lda = in_features_,
-                    .rows = out.rows,
-                    .c = out.data + begin * kPanelWidth,
-                    .ldc = out.row_stride,
-                    .accumulate = accumulate_});
+  QUIRE_DCHECK(x.width() == shape().in_features);
+  QUIRE_DCHECK(out.row_stride == shape().out_stride());
+  const DType input = kernels_->InputFor(out.rows);
+  ForParts(worker, out.rows, [&](const Part& part) {
+    if (input == DType::kInt8) {
+      ComputeInt8(part, x, out);
+    } else if (input == DType::kF32 && UsesVectorCode(*kernels_, out.rows)) {
+      ComputeVectorCode(part, x, out);
+    } else {
+      ComputeMicroKernels(part, x, input, out, worker.scratch());
+    }
   });
 }
 
-void PackedLinear::ForwardMicroKernels(Worker& worker, const Activation& x, MatrixView<float> out) const {
-  // Rows are split too where there are too few panels to share out evenly.
-  constexpr int64_t kItemsPerThread = 8;
-  constexpr int64_t kMinRowsPerItem = 64;
-  const int64_t max_parts = CeilDiv(out.rows, kMinRowsPerItem);
-  const int64_t num_parts =
-      std::clamp<int64_t>(CeilDiv(kItemsPerThread * worker.num_threads(), num_panels_), 1, max_parts);
-  const int64_t rows_per_part = CeilDiv(out.rows, num_parts);
-  worker.ForChunks(num_panels_ * num_parts, 1, [&](int64_t item, int64_t) {
-    const int64_t first_row = item % num_parts * rows_per_part;
-    const int64_t num_rows = std::min(rows_per_part, out.rows - first_row);
-    if (num_rows > 0) MultiplyPanelRows(item / num_parts, x, first_row, num_rows, out, worker.scratch());
-  });
+void PackedLinear::ComputeInt8(const Part& part, const Activation& x, MatrixView<float> out) const {
+  MultiplyQuantizedPanels({.panel = shape().panel(),
+                           .panels = PanelData(part.first_panel),
+                           .num_panels = part.end_panel - part.first_panel,
+                           .a = x.int8_rows(part.first_row),
+                           .rows = part.num_rows,
+                           .c = out.row_data(part.first_row) + part.first_panel * kPanelWidth,
+                           .ldc = out.row_stride,
+                           .accumulate = shape().output == LinearOutput::kAccumulate});
 }
 
-void PackedLinear::MultiplyPanelRows(int64_t panel, const Activation& x, int64_t first_row, int64_t num_rows,
-                                     MatrixView<float> out, std::span<std::byte> scratch) const {
-  const void* weights = PanelData(panel);
+void PackedLinear::ComputeVectorCode(const Part& part, const Activation& x, MatrixView<float> out) const {
+  MultiplyPanels({.panels = PanelData(part.first_panel),
+                  .panel_type = PanelType(shape().weight_type),
+                  .num_panels = part.end_panel - part.first_panel,
+                  .k = shape().in_features,
+                  .a = x.f32(out.rows).row_data(part.first_row),
+                  .lda = shape().in_features,
+                  .rows = part.num_rows,
+                  .c = out.row_data(part.first_row) + part.first_panel * kPanelWidth,
+                  .ldc = out.row_stride,
+                  .accumulate = shape().output == LinearOutput::kAccumulate});
+}
+
+void PackedLinear::ComputeMicroKernels(const Part& part, const Activation& x, DType input, MatrixView<float> out,
+                                       std::span<std::byte> scratch) const {
+  const WeightPanel panel_shape = shape().panel();
   std::byte* kernel_scratch = scratch.data();
-  if (weight_type_ == DType::kBF16 && compute_type_ == DType::kF32) {
-    auto* expanded = reinterpret_cast<float*>(scratch.data() + Brgemm::kScratchBytes);
-    ExpandBFloat16Pairs(static_cast<const BFloat16*>(weights), in_features_, kPanelWidth, expanded, kPanelWidth);
-    weights = expanded;
+  std::byte* expanded = scratch.data() + Brgemm::kScratchBytes;
+  const void* inputs = input == DType::kF32 ? static_cast<const void*>(x.f32(out.rows).row_data(part.first_row))
+                                            : static_cast<const void*>(x.bf16_row(part.first_row));
+  for (int64_t panel = part.first_panel; panel < part.end_panel; ++panel) {
+    const void* weights = PanelData(panel);
+    if (input == DType::kF32 && panel_shape.type != WeightType::kF32) {
+      ExpandPanelToF32(panel_shape, PanelData(panel), reinterpret_cast<float*>(expanded));
+      weights = expanded;
+    } else if (input == DType::kBF16 && panel_shape.type != WeightType::kBF16) {
+      ExpandPanelToBf16(panel_shape, PanelData(panel), reinterpret_cast<BFloat16*>(expanded));
+      weights = expanded;
+    }
+    float* c = out.row_data(part.first_row) + panel * kPanelWidth;
+    kernels_->micro_kernels(input)->Execute(inputs, weights, c, part.num_rows, kernel_scratch);
   }
-  const void* inputs = compute_type_ == DType::kF32 ? static_cast<const void*>(x.f32(out.rows).row_data(first_row))
-                                                    : static_cast<const void*>(x.bf16_row(first_row));
-  float* c = out.row_data(first_row) + panel * kPanelWidth;
-  brgemm_->Execute(inputs, weights, c, num_rows, kernel_scratch);
 }
 
 }  // namespace quire

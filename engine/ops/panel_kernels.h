@@ -2,12 +2,10 @@
 
 #include <cstdint>
 
+#include "engine/ops/weight_panel.h"
 #include "engine/tensor/dtype.h"
 
 namespace quire {
-
-// Linear layers' weights are packed in panels of this many output features.
-inline constexpr int64_t kPanelWidth = 32;
 
 // C [rows, num_panels * kPanelWidth] (+)= A [rows, k] x panels. Each panel is [k, kPanelWidth] in f32, or
 // [k / 2, kPanelWidth, 2] in bf16; panels follow each other. Sums in f32, in order of k, by fused multiply-adds.

@@ -42,12 +42,12 @@ SchedulerConfig SchedulerConfigFor(const EngineConfig& config, const EnginePlan&
 
 DecoderOptions DecoderOptionsFor(const EngineConfig& config, const EnginePlan& plan) {
   return {.limits = plan.decoder_limits,
-          .weight_type = plan.weight_type,
           .compute_type = config.compute_type,
+          .deterministic = config.deterministic,
           .num_blocks = plan.memory.num_blocks};
 }
 
-EngineInfo MakeEngineInfo(const EnginePlan& plan, const ComputeTypeChoice& compute) {
+EngineInfo MakeEngineInfo(const EnginePlan& plan, const KernelChoice& kernels) {
   const ModelConfig& model = plan.model;
   return {.architecture = model.architecture,
           .num_parameters = model.num_parameters,
@@ -60,9 +60,9 @@ EngineInfo MakeEngineInfo(const EnginePlan& plan, const ComputeTypeChoice& compu
           .vocab_size = model.vocab_size,
           .context_length = model.context_length,
           .max_model_len = plan.memory.max_model_len,
-          .weight_type = std::string(ToString(plan.weight_type)),
-          .compute_type = std::string(ToString(compute.compute_type)),
-          .compute_type_reason = compute.reason,
+          .weight_type = plan.weights.DescribeTypes(),
+          .compute_type = kernels.compute_type,
+          .compute_type_reason = kernels.reason,
           .kv_cache_dtype = std::string(ToString(plan.kv_type)),
           .num_threads = plan.threads.num_threads,
           .num_threads_reason = plan.threads.reason};
@@ -89,10 +89,10 @@ std::unique_ptr<Engine> MakeEngine(const EngineConfig& config, const EnginePlan&
 absl::StatusOr<BuiltEngine> BuildEngine(const Checkpoint& checkpoint, const EngineConfig& config,
                                         const EnginePlan& plan, std::vector<TokenId> end_of_generation_ids,
                                         const Clock* clock) {
-  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded,
-                         LoadDecoder(checkpoint, plan.model, DecoderOptionsFor(config, plan), ProgressLog()));
+  QUIRE_ASSIGN_OR_RETURN(LoadedDecoder loaded, LoadDecoder(checkpoint, plan.model, plan.weights,
+                                                           DecoderOptionsFor(config, plan), ProgressLog()));
   BuiltEngine built;
-  built.info = MakeEngineInfo(plan, loaded.compute);
+  built.info = MakeEngineInfo(plan, loaded.kernels);
   built.memory = plan.memory;
   auto runner = std::make_unique<CpuModelRunner>(std::move(loaded.decoder), plan.batch_limits());
   const QueueLimits queue_limits = {.max_queued_requests = config.max_queued_requests,

@@ -33,7 +33,7 @@ struct EngineInfo {
   int64_t max_model_len = 0;   // accepted here
   std::string weight_type;
   std::string compute_type;
-  std::string compute_type_reason;  // "fastest of f32 (12.1 ms) and bf16 (8.0 ms) for a layer, measured at load"
+  std::string compute_type_reason;  // which kernels read which layers at how many rows, and why
   std::string kv_cache_dtype;
   int64_t num_threads = 0;
   std::string num_threads_reason;  // "2 physical cores; affinity allows 2, no cgroup quota"
@@ -48,7 +48,7 @@ struct BuiltEngine {
 // What a planned engine's decoder is made with. `config` must outlive it.
 DecoderOptions DecoderOptionsFor(const EngineConfig& config, const EnginePlan& plan);
 
-EngineInfo MakeEngineInfo(const EnginePlan& plan, const ComputeTypeChoice& compute);
+EngineInfo MakeEngineInfo(const EnginePlan& plan, const KernelChoice& kernels);
 
 // An engine without its thread, over a runner of any kind. `end_of_generation_ids` and `clock` as BuildEngine's.
 std::unique_ptr<Engine> MakeEngine(const EngineConfig& config, const EnginePlan& plan,

@@ -40,8 +40,8 @@ absl::Status CheckOneOf(std::string_view field, std::string_view value,
 }  // namespace
 
 absl::Status EngineConfig::Validate() const {
-  QUIRE_RETURN_IF_ERROR(CheckOneOf("weight_type", weight_type, {"auto", "f32", "bf16"}));
-  QUIRE_RETURN_IF_ERROR(CheckOneOf("compute_type", compute_type, {"auto", "f32", "bf16"}));
+  QUIRE_RETURN_IF_ERROR(CheckOneOf("weight_type", weight_type, {"auto", "f32", "bf16", "int8"}));
+  QUIRE_RETURN_IF_ERROR(CheckOneOf("compute_type", compute_type, {"auto", "f32", "bf16", "int8"}));
   QUIRE_RETURN_IF_ERROR(CheckOneOf("kv_cache_dtype", kv_cache_dtype, {"auto", "f32", "bf16", "int8"}));
   QUIRE_RETURN_IF_ERROR(CheckRange("max_model_len", max_model_len.value_or(2), 2, int64_t{1} << 24));
   QUIRE_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", step_tokens_limit(), 16, 65536));

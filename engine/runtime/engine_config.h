@@ -14,9 +14,10 @@ inline constexpr int64_t kAutoMaxNumBatchedTokens = 512;
 // Everything the engine can be told, flat and defaulted. Names are those of flags and configuration keys.
 // Unset optionals mean "auto": EngineInfo and MemoryPlan say what was chosen, nothing is adjusted in silence.
 struct EngineConfig {
-  std::string weight_type = "auto";      // "auto" (as the file has them, where supported), "f32", "bf16"
-  std::string compute_type = "auto";     // "auto" (the fastest measured at load), "f32", "bf16"
-  std::string kv_cache_dtype = "auto";   // "auto" (bf16), "f32", "bf16", "int8"
+  std::string weight_type = "auto";     // "auto" (as the file has them), "f32", "bf16", "int8" (per output feature)
+  std::string compute_type = "auto";    // "auto" (the fastest no less accurate than the weights), "f32", "bf16", "int8"
+  bool deterministic = false;           // the same answer alone and in any batch, in every type
+  std::string kv_cache_dtype = "auto";  // "auto" (bf16), "f32", "bf16", "int8"
   std::optional<int64_t> max_model_len;  // tokens, >= 256 where the model has as many; unset: the largest that fits
   // Per step, in [16, 65536]; unset: at most kAutoMaxNumBatchedTokens, and as many of them as measured steps show to
   // take at most target_step_ms while requests decode.

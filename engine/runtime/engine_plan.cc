@@ -3,13 +3,14 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/base/math.h"
 #include "engine/base/status.h"
 #include "engine/kv_cache/kv_cache_manager.h"
 #include "engine/model/kv_cache_storage.h"
-#include "engine/model/weights.h"
 #include "engine/runtime/process_memory.h"
 #include "engine/sampling/sampler.h"
 
@@ -26,16 +27,19 @@ constexpr int64_t kWaitingRequestBytes = 16 << 10;
 // Code and libraries as far as they are used, 29 MiB, and stacks and heap of a server without a model.
 constexpr int64_t kProcessBytes = int64_t{36} << 20;
 
-DType ParseDType(const std::string& word) { return word == "f32" ? DType::kF32 : DType::kBF16; }
-
-// How the file has most of its weights, as far as that can be kept: f32 stays, all else becomes bf16.
-DType WeightTypeFor(const std::string& requested, const Checkpoint& checkpoint) {
-  if (requested != "auto") return ParseDType(requested);
-  const CheckpointTensor* largest = nullptr;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (largest == nullptr || tensor.num_elements() > largest->num_elements()) largest = &tensor;
+DType KvTypeFor(std::string_view requested) {
+  for (const DType type : {DType::kF32, DType::kInt8}) {
+    if (requested == ToString(type)) return type;
   }
-  return largest != nullptr && largest->type == StorageType::kF32 ? DType::kF32 : DType::kBF16;
+  return DType::kBF16;  // what "auto" means
+}
+
+// None: as the file has them.
+std::optional<WeightType> RequestedWeightType(std::string_view word) {
+  for (const WeightType type : {WeightType::kF32, WeightType::kBF16, WeightType::kInt8}) {
+    if (word == ToString(type)) return type;
+  }
+  return std::nullopt;
 }
 
 ThreadChoice ThreadsFor(const EngineConfig& config, const SystemLimits& system) {
@@ -43,10 +47,8 @@ ThreadChoice ThreadsFor(const EngineConfig& config, const SystemLimits& system) 
   return {*config.num_threads, "asked for"};
 }
 
-void ChooseTypesAndLimits(const EngineConfig& config, const Checkpoint& checkpoint, const SystemLimits& system,
-                          EnginePlan* plan) {
-  plan->weight_type = WeightTypeFor(config.weight_type, checkpoint);
-  plan->kv_type = config.kv_cache_dtype == "int8" ? DType::kInt8 : ParseDType(config.kv_cache_dtype);
+void ChooseTypesAndLimits(const EngineConfig& config, const SystemLimits& system, EnginePlan* plan) {
+  plan->kv_type = KvTypeFor(config.kv_cache_dtype);
   plan->threads = ThreadsFor(config, system);
   plan->decoder_limits = {.max_tokens = config.step_tokens_limit(),
                           .max_num_seqs = config.max_num_seqs,
@@ -60,10 +62,8 @@ MemoryItems ItemsFor(const EngineConfig& config, const EnginePlan& plan, const S
   constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(TokenId));
   const DecoderLimits& limits = plan.decoder_limits;
   const int64_t vocab_size = plan.model.vocab_size;
-  // The compute type is measured only after memory is planned, and must not change the sum: the larger one counts.
-  const DType widest_compute = plan.weight_type;
-  return {.weights_bytes = WeightsBytesFor(plan.model, plan.weight_type),
-          .workspace_bytes = Workspace::BytesFor(plan.model, limits, widest_compute) +
+  return {.weights_bytes = plan.weights.total_bytes(),
+          .workspace_bytes = Workspace::BytesFor(plan.model, limits, plan.weights.forms) +
                              ForwardBatchBuilder::BytesFor(plan.batch_limits()) + SamplingScratch::BytesFor(vocab_size),
           .text_layer_bytes = around.text_layer_bytes,
           .request_state_bytes = config.max_num_seqs * (limits.max_seq_len * kTokenBytes +
@@ -137,7 +137,8 @@ absl::StatusOr<EnginePlan> PlanEngine(const Checkpoint& checkpoint, const Engine
   EnginePlan plan;
   QUIRE_ASSIGN_OR_RETURN(plan.model, ReadModelConfig(checkpoint));
   const SystemLimits system = ReadSystemLimits();
-  ChooseTypesAndLimits(config, checkpoint, system, &plan);
+  QUIRE_ASSIGN_OR_RETURN(plan.weights, PlanWeights(checkpoint, plan.model, RequestedWeightType(config.weight_type)));
+  ChooseTypesAndLimits(config, system, &plan);
   plan.limits = LimitsHere(system, plan, around);
   QUIRE_ASSIGN_OR_RETURN(plan.memory, PlanMemory(InputsFor(config, plan, around, purpose)));
   return plan;

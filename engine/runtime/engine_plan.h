@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/model/model_config.h"
+#include "engine/model/weight_plan.h"
 #include "engine/model/workspace.h"
 #include "engine/runtime/engine_config.h"
 #include "engine/runtime/forward_batch_builder.h"
@@ -25,7 +26,7 @@ struct SurroundingMemory {
 // limits, it follows from file and flags.
 struct EnginePlan {
   ModelConfig model;
-  DType weight_type = DType::kBF16;
+  WeightPlan weights;
   DType kv_type = DType::kBF16;
   ThreadChoice threads;
   DecoderLimits decoder_limits;

@@ -30,14 +30,16 @@ DecoderHarness::DecoderHarness(const std::string& model_path, const HarnessOptio
                                 .max_seq_len = options.max_seq_len,
                                 .num_threads = options.num_threads,
                                 .kv_layout = KvLayoutFor(config_, options.block_size, options.kv_type)};
+  auto plan = PlanWeights(**checkpoint, config_, options.weight_type);
+  INFO(plan.status().ToString());
+  REQUIRE(plan.ok());
   auto team = std::make_unique<ThreadTeam>(options.num_threads, Workspace::ScratchBytesFor(config_, limits));
-  auto weights =
-      LoadWeights(**checkpoint, config_, options.weight_type, options.compute_type, *team, [](int64_t, int64_t) {});
+  auto weights = LoadWeights(**checkpoint, config_, *plan, *team, [](int64_t, int64_t) {});
   INFO(weights.status().ToString());
   REQUIRE(weights.ok());
   const int64_t num_blocks = options.max_num_seqs * blocks_per_seq_;
-  decoder_ = std::make_unique<Decoder>(config_, *std::move(weights), limits, options.compute_type, num_blocks,
-                                       std::move(team));
+  decoder_ = std::make_unique<Decoder>(config_, *std::move(weights), limits, plan->forms, num_blocks, std::move(team));
+  REQUIRE(decoder_->ChooseKernels(options.compute_type, /*deterministic=*/false).ok());
 
   std::vector<BlockId> blocks(num_blocks);
   std::iota(blocks.begin(), blocks.end(), 0);

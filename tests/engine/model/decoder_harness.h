@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@
 namespace quire::testing {
 
 struct HarnessOptions {
-  DType weight_type = DType::kF32;
-  DType compute_type = DType::kF32;
+  std::optional<WeightType> weight_type = WeightType::kF32;  // none: as the file has them
+  std::string compute_type = "f32";
   DType kv_type = DType::kF32;
   int64_t block_size = 16;
   int64_t max_tokens = 512;

@@ -1,12 +1,14 @@
 #include "engine/model/weights.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
-#include "engine/model/compute_type.h"
 #include "engine/model/model_config.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
@@ -20,12 +22,11 @@ struct Fixture {
     config = ReadModelConfig(*checkpoint).value();
   }
 
-  // The error of loading with a config that does not fit the file.
-  std::string LoadError() const {
-    ThreadTeam team(1, LoadScratchBytesFor(config));
-    const auto weights = LoadWeights(*checkpoint, config, DType::kF32, DType::kF32, team, [](int64_t, int64_t) {});
-    REQUIRE(weights.status().code() == absl::StatusCode::kInvalidArgument);
-    return std::string(weights.status().message());
+  // The error of planning with a config that does not fit the file.
+  std::string PlanError() const {
+    const auto plan = PlanWeights(*checkpoint, config, WeightType::kF32);
+    REQUIRE(plan.status().code() == absl::StatusCode::kInvalidArgument);
+    return std::string(plan.status().message());
   }
 
   TempDir dir;
@@ -57,36 +58,39 @@ TEST_CASE("the shape is read from metadata, also where head_dim is not hidden_si
 TEST_CASE("a tensor of another shape is named with both shapes") {
   Fixture fixture;
   fixture.config.intermediate_size += 32;
-  const std::string error = fixture.LoadError();
-  CHECK(Contains(error, "blk.0.ffn_gate.weight to be [128, 64], found [96, 64]"));
+  const std::string error = fixture.PlanError();
+  CHECK(Contains(error, "expected a tensor blk.0.ffn_gate.weight [128, 64], found [96, 64]"));
   CHECK(Contains(error, fixture.checkpoint->path()));
 }
 
 TEST_CASE("a missing tensor is named") {
   Fixture fixture;
   fixture.config.num_layers += 1;
-  CHECK(Contains(fixture.LoadError(), "expected a tensor blk.2.attn_norm.weight [64], found none"));
+  CHECK(Contains(fixture.PlanError(), "expected a tensor blk.2.attn_norm.weight [64], found none"));
 }
 
 TEST_CASE("loaded weights take the bytes that were planned, and progress ends at the whole") {
+  const std::optional<WeightType> type =
+      GENERATE(as<std::optional<WeightType>>(), std::nullopt, WeightType::kF32, WeightType::kBF16, WeightType::kInt8);
   for (const bool tied : {true, false}) {
     TinyModelOptions options;
+    options.storage_type = StorageType::kQ4_1;
     options.tied_embeddings = tied;
     const Fixture fixture(options);
     ThreadTeam team(2, LoadScratchBytesFor(fixture.config));
     int64_t last_done = 0;
     int64_t total = 1;
-    const auto weights = LoadWeights(*fixture.checkpoint, fixture.config, DType::kBF16, DType::kF32, team,
-                                     [&](int64_t done, int64_t all) {
-                                       CHECK(done > last_done);
-                                       last_done = done;
-                                       total = all;
-                                     });
+    const WeightPlan plan = PlanWeights(*fixture.checkpoint, fixture.config, type).value();
+    const auto weights = LoadWeights(*fixture.checkpoint, fixture.config, plan, team, [&](int64_t done, int64_t all) {
+      CHECK(done > last_done);
+      last_done = done;
+      total = all;
+    });
     REQUIRE(weights.ok());
     CHECK(last_done == total);
     CHECK(weights->arena.used_bytes() == weights->arena.size_bytes());
     const int64_t norm_bytes = (2 * fixture.config.num_layers + 1) * fixture.config.hidden_size * 4;
-    CHECK(WeightsBytesFor(fixture.config, DType::kBF16) == weights->arena.size_bytes() + norm_bytes);
+    CHECK(plan.total_bytes() == weights->arena.size_bytes() + norm_bytes);
   }
 }
 
@@ -96,20 +100,28 @@ TEST_CASE("a file cut short after it was opened is an error of loading, on any n
     std::filesystem::resize_file(fixture.checkpoint->path(),
                                  static_cast<uintmax_t>(fixture.checkpoint->file_size_bytes() / 2));
     ThreadTeam team(num_threads, LoadScratchBytesFor(fixture.config));
-    const auto weights =
-        LoadWeights(*fixture.checkpoint, fixture.config, DType::kBF16, DType::kF32, team, [](int64_t, int64_t) {});
+    const WeightPlan plan = PlanWeights(*fixture.checkpoint, fixture.config, WeightType::kBF16).value();
+    const auto weights = LoadWeights(*fixture.checkpoint, fixture.config, plan, team, [](int64_t, int64_t) {});
     CHECK(weights.status().code() == absl::StatusCode::kDataLoss);
     CHECK(Contains(std::string(weights.status().message()), "cut short"));
   }
 }
 
-TEST_CASE("a compute type that can't read the storage is refused") {
-  const Fixture fixture;
-  ThreadTeam team(1, PackedLinear::ScratchBytesFor(fixture.config.intermediate_size));
-  const auto choice = ChooseComputeType("bf16", fixture.config, DType::kF32, team);
-  CHECK(choice.status().code() == absl::StatusCode::kInvalidArgument);
-  CHECK(ChooseComputeType("auto", fixture.config, DType::kF32, team)->compute_type == DType::kF32);
-  CHECK(ChooseComputeType("f32", fixture.config, DType::kBF16, team)->compute_type == DType::kF32);
+TEST_CASE("weights are stored as the file has them unless asked otherwise") {
+  TinyModelOptions options;
+  for (const auto& [file, stored] :
+       {std::pair(StorageType::kF32, WeightType::kF32), std::pair(StorageType::kF16, WeightType::kBF16),
+        std::pair(StorageType::kBF16, WeightType::kBF16), std::pair(StorageType::kQ8_0, WeightType::kQ8_0),
+        std::pair(StorageType::kQ4_0, WeightType::kQ4_0), std::pair(StorageType::kQ4_1, WeightType::kQ4_1)}) {
+    options.storage_type = file;
+    const Fixture fixture(options);
+    const WeightPlan plan = PlanWeights(*fixture.checkpoint, fixture.config, std::nullopt).value();
+    CHECK(plan.layers[1].qkv_proj.shape.weight_type == stored);
+    CHECK(plan.lm_head.shape.weight_type == stored);
+    CHECK(plan.DescribeTypes() == ToString(stored));
+    const WeightPlan int8 = PlanWeights(*fixture.checkpoint, fixture.config, WeightType::kInt8).value();
+    CHECK(int8.DescribeTypes() == "int8");
+  }
 }
 
 }  // namespace quire::testing

@@ -81,7 +81,7 @@ Matrix AttentionHarness::Step(const std::vector<int64_t>& begins, const std::vec
   }
   attention_.SetBatch({query_start_loc, seq_lens, tables.data(), blocks_per_seq_});
   const int64_t num_tokens = query_start_loc.back();
-  const Activation out(num_tokens, q_size, DType::kF32);
+  const Activation out(num_tokens, q_size, InputForms{});
   team_.Run([&](Worker& worker) {
     attention_.Forward(worker, cache, MatrixView<const float>(queries.data(), num_tokens, q_size), out);
   });

@@ -32,7 +32,7 @@ TEST_CASE("RMSNorm equals the formula at every width", "[ops]") {
     constexpr int64_t kRows = 5;
     const std::vector<float> x = RandomValues(kRows * width, width);
     const std::vector<float> weight = RandomValues(width, 7);
-    const Activation out(kRows, width, DType::kF32);
+    const Activation out(kRows, width, InputForms{});
     team.Run([&](Worker& worker) { RmsNorm(worker, {x.data(), kRows, width}, weight.data(), kEpsilon, out); });
     for (int64_t row = 0; row < kRows; ++row) {
       double mean_square = 0;
@@ -50,8 +50,8 @@ TEST_CASE("RMSNorm of chosen rows equals the same rows of all", "[ops]") {
   constexpr int64_t kWidth = 33;
   const std::vector<float> x = RandomValues(6 * kWidth, 1);
   const std::vector<float> weight = RandomValues(kWidth, 2);
-  const Activation all(6, kWidth, DType::kF32);
-  const Activation some(2, kWidth, DType::kF32);
+  const Activation all(6, kWidth, InputForms{});
+  const Activation some(2, kWidth, InputForms{});
   const std::vector<int64_t> rows = {1, 4};
   team.Run([&](Worker& worker) {
     RmsNorm(worker, {x.data(), 6, kWidth}, weight.data(), 1e-5F, all);
@@ -68,7 +68,7 @@ TEST_CASE("SiLU times up equals the formula, also for large inputs", "[ops]") {
     std::vector<float> gate_up = RandomValues(2 * width, width);
     gate_up[0] = -200.0F;
     if (width > 2) gate_up[1] = 200.0F;
-    const Activation out(1, width, DType::kF32);
+    const Activation out(1, width, InputForms{});
     team.Run([&](Worker& worker) { SiluMul(worker, {gate_up.data(), 1, 2 * width}, out); });
     for (int64_t i = 0; i < width; ++i) {
       const double gate = gate_up[i];

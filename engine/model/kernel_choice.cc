@@ -1,0 +1,222 @@
+#include "engine/model/kernel_choice.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <format>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "engine/base/log.h"
+#include "engine/base/status.h"
+
+namespace quire {
+namespace {
+
+using RowsView = MatrixView<float> (Workspace::*)(int64_t) const;
+
+// One kind of linear layer, with what stands around it in a step.
+struct Site {
+  std::string_view name;
+  const PackedLinear* linear;  // of the first layer with these kernels
+  Activation* input;
+  RowsView output;
+};
+
+std::vector<Site> SitesOf(const LinearKernels& kernels, const ModelWeights& weights, Workspace& workspace) {
+  std::vector<Site> sites;
+  const auto add = [&](std::string_view name, const PackedLinear& linear, Activation& input, RowsView output) {
+    const bool known = std::ranges::any_of(sites, [&](const Site& site) { return site.name == name; });
+    if (&linear.kernels() == &kernels && !known) sites.push_back({name, &linear, &input, output});
+  };
+  for (const LayerWeights& layer : weights.layers) {
+    add("qkv", layer.qkv_proj, workspace.normed, &Workspace::qkv);
+    add("o", layer.o_proj, workspace.attended, &Workspace::hidden);
+    add("gate/up", layer.gate_up_proj, workspace.normed, &Workspace::gate_up);
+    add("down", layer.down_proj, workspace.gated, &Workspace::hidden);
+  }
+  add("head", weights.lm_head, workspace.head_input, &Workspace::logits);
+  return sites;
+}
+
+// Seconds for each bucket of rows.
+using Times = std::array<double, kRowBuckets.size()>;
+
+double MeasureOnce(const Site& site, int64_t rows, const Workspace& workspace, ThreadTeam& team) {
+  const auto start = std::chrono::steady_clock::now();
+  team.Run([&](Worker& worker) {
+    site.linear->Forward(worker, *site.input, (workspace.*site.output)(rows));
+    Brgemm::ReleaseThread();
+  });
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The best of a few runs for each bucket that a step can reach. Timing does not depend on values.
+Times Measure(const Site& site, DType input, LinearKernels& kernels, const Workspace& workspace, ThreadTeam& team) {
+  constexpr int64_t kMostRows = 256;  // more behave alike
+  constexpr int kRuns = 5;
+  constexpr double kLongSeconds = 0.01;  // a run of this length needs no repetition to be told from another
+  InputTypes inputs;
+  inputs.fill(input);
+  kernels.SetInputs(inputs);
+  Times times;
+  int64_t measured_rows = 0;
+  for (size_t bucket = 0; bucket < times.size(); ++bucket) {
+    const int64_t rows = std::min({kRowBuckets[bucket], kMostRows, site.input->max_rows()});
+    if (rows == measured_rows) {
+      times[bucket] = times[bucket - 1];
+      continue;
+    }
+    measured_rows = rows;
+    times[bucket] = std::numeric_limits<double>::infinity();
+    for (int run = 0; run < kRuns; ++run) {
+      const double seconds = MeasureOnce(site, rows, workspace, team);
+      times[bucket] = std::min(times[bucket], seconds);
+      if (run > 0 && seconds > kLongSeconds) break;
+    }
+  }
+  return times;
+}
+
+double GeometricMean(const Times& times) {
+  double log_sum = 0;
+  for (const double seconds : times) log_sum += std::log(seconds);
+  return std::exp(log_sum / static_cast<double>(times.size()));
+}
+
+struct Candidate {
+  DType input;
+  Times times;
+};
+
+InputTypes Fastest(const std::vector<Candidate>& candidates, bool deterministic) {
+  InputTypes result;
+  for (size_t bucket = 0; bucket < result.size(); ++bucket) {
+    const auto time = [&](const Candidate& candidate) {
+      return deterministic ? GeometricMean(candidate.times) : candidate.times[bucket];
+    };
+    result[bucket] = std::ranges::min_element(candidates, {}, time)->input;
+  }
+  return result;
+}
+
+bool CanRead(const LinearKernels& kernels, const std::vector<Site>& sites, DType input) {
+  const bool has_memory = input != DType::kInt8 ||
+                          std::ranges::all_of(sites, [](const Site& site) { return site.input->available().int8; });
+  return has_memory && kernels.Supports(input);
+}
+
+// At least as accurate as the storage, the closest to it first.
+std::vector<DType> AutoCandidates(const LinearKernels& kernels, const std::vector<Site>& sites) {
+  std::vector<DType> result;
+  if (CanRead(kernels, sites, DType::kInt8)) {
+    result = {DType::kInt8};
+  } else {
+    result = {DType::kF32};
+  }
+  if (CanRead(kernels, sites, DType::kBF16)) result.push_back(DType::kBF16);
+  return result;
+}
+
+std::string DescribeTimes(const Site& site, const std::vector<Candidate>& candidates) {
+  const LinearShape& shape = site.linear->shape();
+  std::string text =
+      std::format("{} [{}, {}] {}", site.name, shape.out_features, shape.in_features, ToString(shape.weight_type));
+  for (const Candidate& candidate : candidates) {
+    text += std::format("; {}", ToString(candidate.input));
+    for (size_t bucket = 0; bucket + 1 < kRowBuckets.size(); ++bucket) {
+      text += std::format("{} {:.0f}", bucket == 0 ? "" : ",", candidate.times[bucket] * 1e6);
+    }
+  }
+  return text + " us at 1, 4, 16, 64, 256 rows";
+}
+
+// Measures where there is a choice.
+InputTypes Choose(const std::vector<DType>& inputs, bool deterministic, const Site& site, LinearKernels& kernels,
+                  const Workspace& workspace, ThreadTeam& team) {
+  InputTypes chosen;
+  chosen.fill(inputs.front());
+  if (inputs.size() == 1) return chosen;
+  std::vector<Candidate> candidates;
+  for (const DType input : inputs) candidates.push_back({input, Measure(site, input, kernels, workspace, team)});
+  log::Info("kernels: {}", DescribeTimes(site, candidates));
+  return Fastest(candidates, deterministic);
+}
+
+// "qkv int8, from 65 rows bf16".
+std::string DescribeChoice(const Site& site) {
+  std::string text(site.name);
+  std::optional<DType> last;
+  int64_t first_rows = 1;
+  for (const int64_t last_rows : kRowBuckets) {
+    const DType input = site.linear->kernels().InputFor(last_rows);
+    if (!last) {
+      text += std::format(" {}", ToString(input));
+    } else if (input != *last) {
+      text += std::format(", from {} rows {}", first_rows, ToString(input));
+    }
+    last = input;
+    first_rows = last_rows + 1;
+  }
+  return text;
+}
+
+// All types in use, in order of their width.
+std::string TypesInUse(const ModelWeights& weights) {
+  std::string text;
+  for (const DType type : {DType::kInt8, DType::kBF16, DType::kF32}) {
+    const bool used = std::ranges::any_of(weights.kernels, [&](const auto& kernels) {
+      return std::ranges::any_of(kRowBuckets, [&](int64_t rows) { return kernels->InputFor(rows) == type; });
+    });
+    if (used) text += StrCat(text.empty() ? "" : ", ", ToString(type));
+  }
+  return text;
+}
+
+void ConnectReaders(const ModelWeights& weights, Workspace& workspace) {
+  for (const LayerWeights& layer : weights.layers) {
+    workspace.normed.AddReader(layer.qkv_proj.kernels());
+    workspace.attended.AddReader(layer.o_proj.kernels());
+    workspace.normed.AddReader(layer.gate_up_proj.kernels());
+    workspace.gated.AddReader(layer.down_proj.kernels());
+  }
+  workspace.head_input.AddReader(weights.lm_head.kernels());
+}
+
+std::optional<DType> ParseInput(std::string_view word) {
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kInt8}) {
+    if (word == ToString(type)) return type;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool deterministic, ModelWeights& weights,
+                                           Workspace& workspace, ThreadTeam& team) {
+  const std::optional<DType> asked = ParseInput(requested);
+  bool granted = false;
+  std::vector<std::string> choices;
+  for (const auto& kernels : weights.kernels) {
+    const std::vector<Site> sites = SitesOf(*kernels, weights, workspace);
+    if (sites.empty()) continue;  // an embedding table is only looked up
+    std::vector<DType> candidates = AutoCandidates(*kernels, sites);
+    if (asked && CanRead(*kernels, sites, *asked)) {
+      granted = true;
+      candidates = {*asked};
+    }
+    kernels->SetInputs(Choose(candidates, deterministic, sites.front(), *kernels, workspace, team));
+    for (const Site& site : sites) choices.push_back(DescribeChoice(site));
+  }
+  if (asked && !granted) {
+    return InvalidArgument("compute_type", requested,
+                           "auto, or a type that these weights can be read in on this processor");
+  }
+  ConnectReaders(weights, workspace);
+  const std::string how = asked ? "asked for: " : "as the weights are stored, or faster and no less accurate: ";
+  return KernelChoice{TypesInUse(weights), how + absl::StrJoin(choices, "; ")};
+}
+
+}  // namespace quire

@@ -1,0 +1,263 @@
+#include "engine/ops/quantized_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/ops/quantized_kernels.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace quire::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::CappedTag<float, 16>;
+using IntTag = hn::RebindToSigned<FloatTag>;
+using ByteTag = hn::Repartition<uint8_t, FloatTag>;
+using SignedByteTag = hn::Repartition<int8_t, FloatTag>;
+using HalfTag = hn::Rebind<hwy::float16_t, FloatTag>;
+using FloatVec = hn::Vec<FloatTag>;
+using IntVec = hn::Vec<IntTag>;
+using ByteVec = hn::Vec<ByteTag>;
+using SignedByteVec = hn::Vec<SignedByteTag>;
+
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
+constexpr int64_t kStepBytes = kPanelWidth * 4;  // of four inputs by all output features of a panel
+constexpr int64_t kPrefetchBytes = 4096;
+// Sums of a tile, in integers and in floats, fit the register file beside the weights.
+constexpr int kVecs = 2;
+constexpr int kTileRows = kLanes >= 16 ? 6 : 2;
+
+// sum + four products for each lane. Bytes reach 255 (kFullBytes) or 15.
+template <bool kFullBytes>
+HWY_INLINE IntVec DotBytes(IntVec sum, ByteVec weights, SignedByteVec inputs) {
+#if HWY_TARGET <= HWY_AVX3_DL
+  return hn::SumOfMulQuadAccumulate(IntTag(), weights, inputs, sum);
+#else
+  const hn::Repartition<int16_t, FloatTag> di16;
+  const auto ones = hn::Set(di16, int16_t{1});
+  if constexpr (kFullBytes) {
+    // Pairs of products of full bytes do not fit 16 bits: so with the sign taken from the weights, each less 128.
+    const auto centered = hn::BitCast(SignedByteTag(), hn::Xor(weights, hn::Set(ByteTag(), uint8_t{0x80})));
+    const auto magnitudes = hn::BitCast(ByteTag(), hn::Abs(centered));
+    const auto signed_inputs = hn::IfNegativeThenNegOrUndefIfZero(centered, inputs);  // times a magnitude of 0
+    return hn::Add(
+        sum, hn::WidenMulPairwiseAdd(IntTag(), hn::SatWidenMulPairwiseAdd(di16, magnitudes, signed_inputs), ones));
+  } else {
+    return hn::Add(sum, hn::WidenMulPairwiseAdd(IntTag(), hn::SatWidenMulPairwiseAdd(di16, weights, inputs), ones));
+  }
+#endif
+}
+
+// What DotBytes takes for 0 in a weight of each type.
+constexpr int32_t ZeroPoint(WeightType type) {
+  if (type == WeightType::kQ4_0) return 8;
+  if (type == WeightType::kQ4_1) return 0;
+  return HWY_TARGET <= HWY_AVX3_DL ? 128 : 0;
+}
+
+// Output features [column, column + kVecs * kLanes) of kRows rows, summed in registers over all of k.
+template <WeightType kType, int kRows>
+struct Tile {
+  static HWY_INLINE void Multiply(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t column, int64_t row,
+                                  float* c) {
+    const int64_t k = args.panel.k;
+    const int64_t group_bytes = args.panel.BytesPerGroup();
+    const int64_t quant_bytes = args.panel.QuantBytesPerGroup();
+    const int64_t num_groups = k / kGroupSize;
+    const int8_t* inputs = args.a.quants + row * k;
+    FloatVec sums[kRows][kVecs];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVecs; ++v) sums[r][v] = hn::Zero(FloatTag());
+    }
+    for (int64_t group = 0; group < num_groups; ++group) {
+      const uint8_t* quants = panel + group * group_bytes;
+      IntVec dots[kRows][kVecs];
+      Start(args, row * num_groups + group, num_groups, dots);
+      if constexpr (HasNibbles(kType)) {
+        DotNibbles(quants + column * 4, inputs + group * kGroupSize, k, dots);
+      } else {
+        DotFullBytes(quants + column * 4, inputs + group * kGroupSize, k, dots);
+      }
+      AddGroup(args, quants + quant_bytes + column * 2, row * num_groups + group, num_groups, dots, sums);
+    }
+    if constexpr (kType == WeightType::kInt8) ScaleChannels(panel + num_groups * group_bytes + column * 4, sums);
+    Store(args, sums, c);
+  }
+
+ private:
+  static HWY_INLINE void Start(const QuantizedMultiplyArgs& args, int64_t first, int64_t num_groups,
+                               IntVec (&dots)[kRows][kVecs]) {
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      constexpr int32_t kZero = ZeroPoint(kType);
+      const auto start =
+          kZero == 0 ? hn::Zero(IntTag()) : hn::Set(IntTag(), -kZero * args.a.sums[first + r * num_groups]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVecs; ++v) dots[r][v] = start;
+    }
+  }
+
+  // Four inputs of a row, in every lane.
+  static HWY_INLINE SignedByteVec Inputs(const int8_t* from) {
+    int32_t four;
+    __builtin_memcpy(&four, from, sizeof(four));
+    return hn::BitCast(SignedByteTag(), hn::Set(IntTag(), four));
+  }
+
+  static HWY_INLINE void DotNibbles(const uint8_t* quants, const int8_t* inputs, int64_t stride,
+                                    IntVec (&dots)[kRows][kVecs]) {
+    const ByteTag d8;
+    const hn::Repartition<uint16_t, FloatTag> d16;
+    const auto low_mask = hn::Set(d8, uint8_t{0x0f});
+#pragma GCC unroll 4
+    for (int64_t step = 0; step < kGroupSize / 8; ++step) {
+      ByteVec low[kVecs];
+      ByteVec high[kVecs];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVecs; ++v) {
+        const uint8_t* from = quants + step * kStepBytes + v * kLanes * 4;
+        hwy::Prefetch(from + kPrefetchBytes);
+        const auto both = hn::LoadU(d8, from);
+        low[v] = hn::And(both, low_mask);
+        high[v] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, both))), low_mask);
+      }
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        const auto first = Inputs(inputs + r * stride + step * 4);
+        const auto second = Inputs(inputs + r * stride + kGroupSize / 2 + step * 4);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVecs; ++v) {
+          dots[r][v] = DotBytes<false>(DotBytes<false>(dots[r][v], low[v], first), high[v], second);
+        }
+      }
+    }
+  }
+
+  static HWY_INLINE void DotFullBytes(const uint8_t* quants, const int8_t* inputs, int64_t stride,
+                                      IntVec (&dots)[kRows][kVecs]) {
+#pragma GCC unroll 8
+    for (int64_t step = 0; step < kGroupSize / 4; ++step) {
+      ByteVec weights[kVecs];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVecs; ++v) {
+        const uint8_t* from = quants + step * kStepBytes + v * kLanes * 4;
+        hwy::Prefetch(from + kPrefetchBytes);
+        weights[v] = hn::LoadU(ByteTag(), from);
+      }
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        const auto four = Inputs(inputs + r * stride + step * 4);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVecs; ++v) dots[r][v] = DotBytes<true>(dots[r][v], weights[v], four);
+      }
+    }
+  }
+
+  static HWY_INLINE FloatVec Halves(const uint8_t* from) {
+    return hn::PromoteTo(FloatTag(), hn::LoadU(HalfTag(), reinterpret_cast<const hwy::float16_t*>(from)));
+  }
+
+  static HWY_INLINE void AddGroup(const QuantizedMultiplyArgs& args, const uint8_t* scales, int64_t first,
+                                  int64_t num_groups, const IntVec (&dots)[kRows][kVecs],
+                                  FloatVec (&sums)[kRows][kVecs]) {
+    const FloatTag d;
+    FloatVec weight_scales[kVecs];
+    FloatVec minima[kVecs];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVecs; ++v) {
+      if constexpr (IsGrouped(kType)) weight_scales[v] = Halves(scales + v * kLanes * 2);
+      if constexpr (kType == WeightType::kQ4_1) minima[v] = Halves(scales + (kPanelWidth + v * kLanes) * 2);
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const auto scale = hn::Set(d, args.a.scales[first + r * num_groups]);
+      const auto scaled_sum = hn::Set(d, args.a.scaled_sums[first + r * num_groups]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVecs; ++v) {
+        const auto dot = hn::ConvertTo(d, dots[r][v]);
+        if constexpr (IsGrouped(kType)) {
+          sums[r][v] = hn::MulAdd(dot, hn::Mul(weight_scales[v], scale), sums[r][v]);
+        } else {
+          sums[r][v] = hn::MulAdd(dot, scale, sums[r][v]);
+        }
+        if constexpr (kType == WeightType::kQ4_1) sums[r][v] = hn::MulAdd(minima[v], scaled_sum, sums[r][v]);
+      }
+    }
+  }
+
+  static HWY_INLINE void ScaleChannels(const uint8_t* scales, FloatVec (&sums)[kRows][kVecs]) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVecs; ++v) {
+      const auto scale = hn::LoadU(FloatTag(), reinterpret_cast<const float*>(scales) + v * kLanes);
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) sums[r][v] = hn::Mul(sums[r][v], scale);
+    }
+  }
+
+  static HWY_INLINE void Store(const QuantizedMultiplyArgs& args, const FloatVec (&sums)[kRows][kVecs], float* c) {
+    const FloatTag d;
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVecs; ++v) {
+        float* to = c + r * args.ldc + v * kLanes;
+        hn::StoreU(args.accumulate ? hn::Add(hn::LoadU(d, to), sums[r][v]) : sums[r][v], d, to);
+      }
+    }
+  }
+};
+
+template <WeightType kType, int kRows>
+void MultiplyRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, float* c) {
+  for (int64_t column = 0; column < kPanelWidth; column += kVecs * kLanes) {
+    Tile<kType, kRows>::Multiply(args, panel, column, row, c + row * args.ldc + column);
+  }
+}
+
+template <WeightType kType>
+void MultiplyRest(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, float* c) {
+  switch (args.rows - row) {
+    case 5: MultiplyRows<kType, (kTileRows > 5 ? 5 : 1)>(args, panel, row, c); break;
+    case 4: MultiplyRows<kType, (kTileRows > 4 ? 4 : 1)>(args, panel, row, c); break;
+    case 3: MultiplyRows<kType, (kTileRows > 3 ? 3 : 1)>(args, panel, row, c); break;
+    case 2: MultiplyRows<kType, (kTileRows >= 2 ? 2 : 1)>(args, panel, row, c); break;
+    case 1: MultiplyRows<kType, 1>(args, panel, row, c); break;
+    default: break;
+  }
+}
+
+template <WeightType kType>
+void MultiplyPanelsOf(const QuantizedMultiplyArgs& args) {
+  for (int64_t i = 0; i < args.num_panels; ++i) {
+    const auto* panel = reinterpret_cast<const uint8_t*>(args.panels) + i * args.panel.bytes();
+    float* c = args.c + i * kPanelWidth;
+    int64_t row = 0;
+    for (; row + kTileRows <= args.rows; row += kTileRows) MultiplyRows<kType, kTileRows>(args, panel, row, c);
+    MultiplyRest<kType>(args, panel, row, c);
+  }
+}
+
+void MultiplyQuantizedPanels(const QuantizedMultiplyArgs& args) {
+  switch (args.panel.type) {
+    case WeightType::kInt8: MultiplyPanelsOf<WeightType::kInt8>(args); break;
+    case WeightType::kQ8_0: MultiplyPanelsOf<WeightType::kQ8_0>(args); break;
+    case WeightType::kQ4_0: MultiplyPanelsOf<WeightType::kQ4_0>(args); break;
+    case WeightType::kQ4_1: MultiplyPanelsOf<WeightType::kQ4_1>(args); break;
+    default: break;
+  }
+}
+
+}  // namespace quire::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace quire {
+
+HWY_EXPORT(MultiplyQuantizedPanels);
+
+void MultiplyQuantizedPanels(const QuantizedMultiplyArgs& args) { HWY_DYNAMIC_DISPATCH(MultiplyQuantizedPanels)(args); }
+
+}  // namespace quire
+#endif  // HWY_ONCE
