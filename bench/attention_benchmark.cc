@@ -64,7 +64,7 @@ class AttentionStep {
         team_(num_threads, PagedAttention::ScratchBytesFor(config_)),
         attention_(config_),
         queries_(RandomValues(num_tokens() * q_size())),
-        out_(num_tokens(), q_size(), DType::kF32),
+        out_(num_tokens(), q_size(), InputForms{}),
         seq_lens_(step.num_seqs, step.context),
         block_tables_(num_blocks_) {
     for (int64_t seq = 0; seq <= step.num_seqs; ++seq) query_start_loc_.push_back(seq * step.num_queries);

@@ -5,7 +5,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/ops/attention_kernels.cc"
 #include <hwy/foreach_target.h>
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -17,6 +16,9 @@ using FloatVec = hn::Vec<FloatTag>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(FloatTag()));
 constexpr bool kManyRegisters = kLanes >= 16;  // 32 of them, else 16
 constexpr int kCacheLineBytes = 64;
+
+// Into the second-level cache: into the first, it would hold the few line buffers that loads wait in.
+HWY_INLINE void FetchAhead(const std::byte* address) { __builtin_prefetch(address, /*write=*/0, /*locality=*/2); }
 
 // How a tile's elements lie along the dimension that a sum runs over: kSteps of them together for each lane.
 template <DType kType>
@@ -107,7 +109,7 @@ struct KeyColumns {
       FloatVec k[kVecs][kSteps];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        hwy::Prefetch(next[v] + offset);
+        FetchAhead(next[v] + offset);
         Elements<kType>::Load(from[v] + offset, kLanes, k[v]);
       }
 #pragma GCC unroll 2
@@ -152,7 +154,7 @@ HWY_INLINE void MultiplyValueColumns(const TileRun& values, const float* weights
       FloatVec x[kVecs][kSteps];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        if (v * kVecBytes % kCacheLineBytes == 0) hwy::Prefetch(next + v * kVecBytes);
+        if (v * kVecBytes % kCacheLineBytes == 0) FetchAhead(next + v * kVecBytes);
         Elements<kType>::Load(from + v * kVecBytes, kVecs == 1 ? count : kLanes, x[v]);
       }
 #pragma GCC unroll 2

@@ -19,7 +19,7 @@ constexpr int64_t kRowBlock = 32;
 // Up to here, vector code that reads the cache as it lies beats expanding tiles for the micro-kernels.
 constexpr int64_t kMaxVectorRows = 8;
 // Widths of a key tile that micro-kernels are made for.
-constexpr int64_t kKeyStep = 64;
+constexpr int64_t kKeyStep = 32;
 // Row stride of a key tile as one matrix: not a power of two, so that rows do not share the same few sets of the cache.
 constexpr int64_t kKeyStride = PagedAttention::kKeyTile + 16;
 // Keys are split among threads when a step has fewer items than this for each thread.
