@@ -2,7 +2,6 @@
 
 #include "engine/ops/kv_write.h"
 #include "engine/ops/rms_norm.h"
-#include "engine/ops/silu_mul.h"
 
 namespace quire {
 namespace {
@@ -27,7 +26,6 @@ void ForwardLayer(Worker& worker, const ModelConfig& config, const LayerWeights&
   const auto num_tokens = static_cast<int64_t>(slot_mapping.size());
   const MatrixView<float> hidden = workspace.hidden(num_tokens);
   const MatrixView<float> qkv = workspace.qkv(num_tokens);
-  const MatrixView<float> gate_up = workspace.gate_up(num_tokens);
 
   RmsNorm(worker, hidden, weights.attention_norm.data(), config.rms_norm_epsilon, workspace.normed);
   EndPart(profile, StepPart::kNorm);
@@ -42,10 +40,8 @@ void ForwardLayer(Worker& worker, const ModelConfig& config, const LayerWeights&
 
   RmsNorm(worker, hidden, weights.ffn_norm.data(), config.rms_norm_epsilon, workspace.normed);
   EndPart(profile, StepPart::kNorm);
-  weights.gate_up_proj.Forward(worker, workspace.normed, gate_up);
+  weights.gate_up_proj.ForwardSiluMul(worker, workspace.normed, num_tokens, workspace.gated);
   EndPart(profile, StepPart::kGateUp);
-  SiluMul(worker, gate_up, workspace.gated);
-  EndPart(profile, StepPart::kSilu);
   weights.down_proj.Forward(worker, workspace.gated, hidden);
   EndPart(profile, StepPart::kDown);
 }

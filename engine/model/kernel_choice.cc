@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <format>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -15,46 +16,49 @@
 namespace quire {
 namespace {
 
-using RowsView = MatrixView<float> (Workspace::*)(int64_t) const;
-
 // One kind of linear layer, with what stands around it in a step.
 struct Site {
   std::string_view name;
   const PackedLinear* linear;  // of the first layer with these kernels
   Activation* input;
-  RowsView output;
+  std::function<void(Worker&, int64_t rows)> forward;
 };
 
 std::vector<Site> SitesOf(const LinearKernels& kernels, const ModelWeights& weights, Workspace& workspace) {
   std::vector<Site> sites;
-  const auto add = [&](std::string_view name, const PackedLinear& linear, Activation& input, RowsView output) {
+  const auto add = [&](std::string_view name, const PackedLinear& linear, Activation& input, auto forward) {
     const bool known = std::ranges::any_of(sites, [&](const Site& site) { return site.name == name; });
-    if (&linear.kernels() == &kernels && !known) sites.push_back({name, &linear, &input, output});
+    if (&linear.kernels() == &kernels && !known) sites.push_back({name, &linear, &input, forward});
+  };
+  const auto to = [&](const PackedLinear& linear, Activation& input, auto output) {
+    return [&, output](Worker& worker, int64_t rows) { linear.Forward(worker, input, (workspace.*output)(rows)); };
   };
   for (const LayerWeights& layer : weights.layers) {
-    add("qkv", layer.qkv_proj, workspace.normed, &Workspace::qkv);
-    add("o", layer.o_proj, workspace.attended, &Workspace::hidden);
-    add("gate/up", layer.gate_up_proj, workspace.normed, &Workspace::gate_up);
-    add("down", layer.down_proj, workspace.gated, &Workspace::hidden);
+    add("qkv", layer.qkv_proj, workspace.normed, to(layer.qkv_proj, workspace.normed, &Workspace::qkv));
+    add("o", layer.o_proj, workspace.attended, to(layer.o_proj, workspace.attended, &Workspace::hidden));
+    add("gate/up", layer.gate_up_proj, workspace.normed, [&](Worker& worker, int64_t rows) {
+      layer.gate_up_proj.ForwardSiluMul(worker, workspace.normed, rows, workspace.gated);
+    });
+    add("down", layer.down_proj, workspace.gated, to(layer.down_proj, workspace.gated, &Workspace::hidden));
   }
-  add("head", weights.lm_head, workspace.head_input, &Workspace::logits);
+  add("head", weights.lm_head, workspace.head_input, to(weights.lm_head, workspace.head_input, &Workspace::logits));
   return sites;
 }
 
 // Seconds for each bucket of rows.
 using Times = std::array<double, kRowBuckets.size()>;
 
-double MeasureOnce(const Site& site, int64_t rows, const Workspace& workspace, ThreadTeam& team) {
+double MeasureOnce(const Site& site, int64_t rows, ThreadTeam& team) {
   const auto start = std::chrono::steady_clock::now();
   team.Run([&](Worker& worker) {
-    site.linear->Forward(worker, *site.input, (workspace.*site.output)(rows));
+    site.forward(worker, rows);
     Brgemm::ReleaseThread();
   });
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // The best of a few runs for each bucket that a step can reach. Timing does not depend on values.
-Times Measure(const Site& site, DType input, LinearKernels& kernels, const Workspace& workspace, ThreadTeam& team) {
+Times Measure(const Site& site, DType input, LinearKernels& kernels, ThreadTeam& team) {
   constexpr int64_t kMostRows = 256;  // more behave alike
   constexpr int kRuns = 5;
   constexpr double kLongSeconds = 0.01;  // a run of this length needs no repetition to be told from another
@@ -72,7 +76,7 @@ Times Measure(const Site& site, DType input, LinearKernels& kernels, const Works
     measured_rows = rows;
     times[bucket] = std::numeric_limits<double>::infinity();
     for (int run = 0; run < kRuns; ++run) {
-      const double seconds = MeasureOnce(site, rows, workspace, team);
+      const double seconds = MeasureOnce(site, rows, team);
       times[bucket] = std::min(times[bucket], seconds);
       if (run > 0 && seconds > kLongSeconds) break;
     }
@@ -135,12 +139,12 @@ std::string DescribeTimes(const Site& site, const std::vector<Candidate>& candid
 
 // Measures where there is a choice.
 InputTypes Choose(const std::vector<DType>& inputs, bool deterministic, const Site& site, LinearKernels& kernels,
-                  const Workspace& workspace, ThreadTeam& team) {
+                  ThreadTeam& team) {
   InputTypes chosen;
   chosen.fill(inputs.front());
   if (inputs.size() == 1) return chosen;
   std::vector<Candidate> candidates;
-  for (const DType input : inputs) candidates.push_back({input, Measure(site, input, kernels, workspace, team)});
+  for (const DType input : inputs) candidates.push_back({input, Measure(site, input, kernels, team)});
   log::Info("kernels: {}", DescribeTimes(site, candidates));
   return Fastest(candidates, deterministic);
 }
@@ -207,7 +211,7 @@ absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool dete
       granted = true;
       candidates = {*asked};
     }
-    kernels->SetInputs(Choose(candidates, deterministic, sites.front(), *kernels, workspace, team));
+    kernels->SetInputs(Choose(candidates, deterministic, sites.front(), *kernels, team));
     for (const Site& site : sites) choices.push_back(DescribeChoice(site));
   }
   if (asked && !granted) {

@@ -8,12 +8,12 @@
 namespace quire {
 
 // Where a forward pass spends its time. Norms before linear layers are counted together, the last one with the head.
-enum class StepPart { kEmbedding, kNorm, kQkv, kRopeKv, kAttention, kOut, kGateUp, kSilu, kDown, kHead };
-inline constexpr size_t kNumStepParts = 10;
+enum class StepPart { kEmbedding, kNorm, kQkv, kRopeKv, kAttention, kOut, kGateUp, kDown, kHead };
+inline constexpr size_t kNumStepParts = 9;
 
 constexpr std::string_view ToString(StepPart part) {
   constexpr std::array<std::string_view, kNumStepParts> kNames = {
-      "embedding", "norm", "qkv", "rope + kv write", "attention", "o", "gate/up", "silu", "down", "head"};
+      "embedding", "norm", "qkv", "rope + kv write", "attention", "o", "gate/up + silu", "down", "head"};
   return kNames[static_cast<size_t>(part)];
 }
 

@@ -139,7 +139,7 @@ absl::StatusOr<WeightPlan> PlanWeights(const Checkpoint& checkpoint, const Model
     planner.CheckNorm(LayerTensorName(layer, "ffn_norm"), config.hidden_size);
     plan.layers.push_back({.qkv_proj = planner.Plan(QkvSource(config, layer), LinearOutput::kOverwrite),
                            .o_proj = planner.Plan(OutputSource(config, layer), LinearOutput::kAccumulate),
-                           .gate_up_proj = planner.Plan(GateUpSource(config, layer), LinearOutput::kOverwrite),
+                           .gate_up_proj = planner.Plan(GateUpSource(config, layer), LinearOutput::kSiluMul),
                            .down_proj = planner.Plan(DownSource(config, layer), LinearOutput::kAccumulate)});
   }
   planner.CheckNorm("output_norm.weight", config.hidden_size);

@@ -77,8 +77,7 @@ class WeightLoader {
 
   void PackPanel(const PlannedLinear& planned, int64_t panel, Worker& worker, PackedLinear* linear) {
     const LinearShape& shape = planned.shape;
-    const int64_t first_row = panel * kPanelWidth;
-    const int64_t num_rows = std::min(kPanelWidth, shape.out_features - first_row);
+    const auto [first_row, num_rows] = shape.FeaturesOf(panel);
     const PanelScratch scratch(worker.scratch(), shape.in_features);
     for (int64_t done = 0; done < num_rows;) {
       const int64_t count = LoadRows(planned, first_row + done, num_rows - done, done, scratch);

@@ -21,7 +21,7 @@ struct LayerWeights {
   PackedLinear qkv_proj;              // [q_size + 2 kv_size, hidden_size]: q, k, v
   PackedLinear o_proj;                // [hidden_size, q_size]
   std::vector<float> ffn_norm;        // [hidden_size]
-  PackedLinear gate_up_proj;          // [2 intermediate_size, hidden_size]: gate, up
+  PackedLinear gate_up_proj;          // [2 intermediate_size, hidden_size]: gate, up; kSiluMul
   PackedLinear down_proj;             // [hidden_size, intermediate_size]
 };
 

@@ -5,6 +5,7 @@
 
 #include "engine/base/math.h"
 #include "engine/model/weights.h"
+#include "engine/ops/rms_norm.h"
 
 namespace quire {
 namespace {
@@ -49,11 +50,9 @@ Workspace::Workspace(const ModelConfig& config, const DecoderLimits& limits, Inp
       attention(AttentionConfigFor(config, limits)),
       hidden_size_(config.hidden_size),
       qkv_size_(config.qkv_size()),
-      gate_up_size_(2 * config.intermediate_size),
       vocab_size_(config.vocab_size),
       hidden_(MatrixBytes(limits.max_tokens, hidden_size_)),
       qkv_(MatrixBytes(limits.max_tokens, qkv_size_)),
-      gate_up_(MatrixBytes(limits.max_tokens, gate_up_size_)),
       logits_(MatrixBytes(limits.max_logits_rows, vocab_size_)) {}
 
 int64_t Workspace::BytesFor(const ModelConfig& config, const DecoderLimits& limits, InputForms forms) {
@@ -63,13 +62,12 @@ int64_t Workspace::BytesFor(const ModelConfig& config, const DecoderLimits& limi
          Activation::BytesFor(limits.max_logits_rows, config.hidden_size, forms) +
          Rope::BytesFor(config.rope, limits.max_tokens) + PagedAttention::BytesFor(AttentionConfigFor(config, limits)) +
          MatrixBytes(limits.max_tokens, config.hidden_size) + MatrixBytes(limits.max_tokens, config.qkv_size()) +
-         MatrixBytes(limits.max_tokens, 2 * config.intermediate_size) +
          MatrixBytes(limits.max_logits_rows, config.vocab_size) + limits.num_threads * ScratchBytesFor(config, limits);
 }
 
 int64_t Workspace::ScratchBytesFor(const ModelConfig& config, const DecoderLimits& limits) {
   const int64_t longest_row = std::max({config.hidden_size, config.q_size(), config.intermediate_size});
-  return std::max({PackedLinear::ScratchBytesFor(longest_row),
+  return std::max({PackedLinear::ScratchBytesFor(longest_row), RmsNormScratchBytes(config.hidden_size),
                    PagedAttention::ScratchBytesFor(AttentionConfigFor(config, limits)), LoadScratchBytesFor(config)});
 }
 
@@ -80,12 +78,11 @@ void Workspace::SetRows(int64_t num_tokens, int64_t num_logits_rows) {
 
 void Workspace::Touch(Worker& worker) const {
   for (const Activation* activation : {&normed, &attended, &gated, &head_input}) activation->Touch(worker);
-  for (const Buffer* buffer : {&hidden_, &qkv_, &gate_up_, &logits_}) TouchPages(worker, *buffer);
+  for (const Buffer* buffer : {&hidden_, &qkv_, &logits_}) TouchPages(worker, *buffer);
 }
 
 MatrixView<float> Workspace::hidden(int64_t rows) const { return View(hidden_, rows, hidden_size_); }
 MatrixView<float> Workspace::qkv(int64_t rows) const { return View(qkv_, rows, qkv_size_); }
-MatrixView<float> Workspace::gate_up(int64_t rows) const { return View(gate_up_, rows, gate_up_size_); }
 MatrixView<float> Workspace::logits(int64_t rows) const { return View(logits_, rows, vocab_size_); }
 
 }  // namespace quire

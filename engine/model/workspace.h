@@ -40,10 +40,9 @@ class Workspace {
   void SetRows(int64_t num_tokens, int64_t num_logits_rows);
 
   // Views of the first `rows` rows.
-  MatrixView<float> hidden(int64_t rows) const;   // [rows, hidden_size], the residual stream
-  MatrixView<float> qkv(int64_t rows) const;      // [rows, q_size + 2 kv_size]
-  MatrixView<float> gate_up(int64_t rows) const;  // [rows, 2 intermediate_size]
-  MatrixView<float> logits(int64_t rows) const;   // [rows, vocab_size]
+  MatrixView<float> hidden(int64_t rows) const;  // [rows, hidden_size], the residual stream
+  MatrixView<float> qkv(int64_t rows) const;     // [rows, q_size + 2 kv_size]
+  MatrixView<float> logits(int64_t rows) const;  // [rows, vocab_size]
 
   Activation normed;      // [max_tokens, hidden_size]
   Activation attended;    // [max_tokens, q_size]
@@ -55,11 +54,9 @@ class Workspace {
  private:
   int64_t hidden_size_;
   int64_t qkv_size_;
-  int64_t gate_up_size_;
   int64_t vocab_size_;
   Buffer hidden_;
   Buffer qkv_;
-  Buffer gate_up_;
   Buffer logits_;
 };
 

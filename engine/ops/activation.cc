@@ -1,5 +1,7 @@
 #include "engine/ops/activation.h"
 
+#include <algorithm>
+
 #include "engine/base/check.h"
 #include "engine/ops/convert.h"
 #include "engine/ops/weight_type.h"
@@ -43,6 +45,8 @@ void Activation::Touch(Worker& worker) const {
 }
 
 void Activation::AddReader(const LinearKernels& kernels) {
+  if (!has_readers_) forms_by_rows_.fill({.f32 = false});
+  has_readers_ = true;
   for (size_t bucket = 0; bucket < forms_by_rows_.size(); ++bucket) {
     const InputForms wanted = InputForms::For(kernels.InputFor(kRowBuckets[bucket]));
     QUIRE_CHECK((!wanted.bf16 || available_.bf16) && (!wanted.int8 || available_.int8));
@@ -59,13 +63,14 @@ QuantizedRows Activation::At(int64_t row, int64_t column) const {
           .scaled_sums = scaled_sums_.as<float>() + group};
 }
 
-void Activation::FinishColumns(int64_t row, int64_t begin, int64_t end) const {
+void Activation::Write(int64_t row, int64_t begin, std::span<const float> values) const {
   const int64_t offset = row * width_ + begin;
-  const float* values = f32_.as<float>() + offset;
-  if (forms_.bf16) ConvertToBFloat16(values, end - begin, bf16_.as<BFloat16>() + offset);
+  const auto count = static_cast<int64_t>(values.size());
+  if (forms_.f32) std::ranges::copy(values, f32_.as<float>() + offset);
+  if (forms_.bf16) ConvertToBFloat16(values.data(), count, bf16_.as<BFloat16>() + offset);
   if (forms_.int8) {
-    QUIRE_DCHECK(begin % kGroupSize == 0 && end % kGroupSize == 0);
-    QuantizeGroups(values, end - begin, At(row, begin));
+    QUIRE_DCHECK(begin % kGroupSize == 0 && count % kGroupSize == 0);
+    QuantizeGroups(values.data(), count, At(row, begin));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "engine/ops/linear_kernels.h"
 #include "engine/ops/parallel.h"
@@ -12,11 +13,11 @@
 
 namespace quire {
 
-// The input of linear layers: rows of f32, and beside them the forms that the layers' kernels read, made once and
-// shared by all of them. Whoever writes rows of f32() calls FinishRow for each, or FinishColumns for a part.
+// The input of linear layers, in the forms that the layers' kernels read, made once and shared by all of them.
 class Activation {
  public:
-  // At most `max_rows` rows of `width`, with memory for the forms `available`; whole groups for int8.
+  // At most `max_rows` rows of `width`, with memory for the forms `available`; whole groups for int8. Without readers,
+  // rows are kept in f32.
   Activation(int64_t max_rows, int64_t width, InputForms available);
   static int64_t BytesFor(int64_t max_rows, int64_t width, InputForms available);
 
@@ -30,20 +31,18 @@ class Activation {
 
   // A linear layer will read it, in the forms that its kernels choose now.
   void AddReader(const LinearKernels& kernels);
-  // The next step has so many rows: FinishRow makes the forms that the readers want then. Outside a parallel region.
+  // The next step has so many rows: Write makes the forms that the readers want then. Outside a parallel region.
   void SetRows(int64_t rows) { forms_ = forms_by_rows_[RowBucketOf(rows)]; }
 
-  // The first `rows` rows.
+  // The first `rows` rows; only if f32 is among the forms.
   MatrixView<float> f32(int64_t rows) const { return {f32_.as<float>(), rows, width_}; }
   // Rows as bfloat16; only if bf16 is among the forms. // [max_rows, width]
   const BFloat16* bf16_row(int64_t row) const { return bf16_.as<BFloat16>() + row * width_; }
   // Rows from `row` on as quants; only if int8 is among the forms.
   QuantizedRows int8_rows(int64_t row) const { return At(row, 0); }
 
-  // Makes the other forms of columns [begin, end) of a row whose f32 form is written; whole groups if int8 is among
-  // them.
-  void FinishColumns(int64_t row, int64_t begin, int64_t end) const;
-  void FinishRow(int64_t row) const { FinishColumns(row, 0, width_); }
+  // Sets columns [begin, begin + values.size()) of a row; whole groups if int8 is among the forms.
+  void Write(int64_t row, int64_t begin, std::span<const float> values) const;
 
  private:
   QuantizedRows At(int64_t row, int64_t column) const;
@@ -51,8 +50,9 @@ class Activation {
   int64_t max_rows_;
   int64_t width_;
   InputForms available_;
+  bool has_readers_ = false;
   std::array<InputForms, kRowBuckets.size()> forms_by_rows_;
-  InputForms forms_;
+  InputForms forms_;    // of the next step
   Buffer f32_;          // [max_rows, width]
   Buffer bf16_;         // [max_rows, width]
   Buffer quants_;       // [max_rows, width]

@@ -1,6 +1,9 @@
 #include "engine/ops/linear_kernels.h"
 
+#include <algorithm>
+
 #include "engine/base/check.h"
+#include "engine/base/math.h"
 
 namespace quire {
 namespace {
@@ -15,6 +18,19 @@ std::optional<Brgemm> MicroKernels(const LinearShape& shape, DType input) {
 }
 
 }  // namespace
+
+int64_t LinearShape::num_panels() const {
+  return output == LinearOutput::kSiluMul ? 2 * CeilDiv(out_features / 2, kPanelWidth)
+                                          : CeilDiv(out_features, kPanelWidth);
+}
+
+LinearShape::Features LinearShape::FeaturesOf(int64_t panel) const {
+  const bool alternate = output == LinearOutput::kSiluMul;
+  const int64_t part_features = alternate ? out_features / 2 : out_features;
+  const int64_t first = (alternate ? panel / 2 : panel) * kPanelWidth;
+  const int64_t part = alternate ? panel % 2 : 0;
+  return {part * part_features + first, std::min(kPanelWidth, part_features - first)};
+}
 
 LinearKernels::LinearKernels(const LinearShape& shape) : shape_(shape), f32_(MicroKernels(shape, DType::kF32)) {
   QUIRE_CHECK_EQ(shape.in_features % (IsQuantized(shape.weight_type) ? kGroupSize : 2), 0);

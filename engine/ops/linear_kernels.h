@@ -11,30 +11,39 @@
 
 namespace quire {
 
-enum class LinearOutput { kOverwrite, kAccumulate };
+// What a layer does with its result: y = x W^T, y += x W^T, or y = silu(x G^T) * (x U^T) where W's first half of rows
+// is G and its second half is U.
+enum class LinearOutput { kOverwrite, kAccumulate, kSiluMul };
 
 struct LinearShape {
   int64_t out_features = 0;
   int64_t in_features = 0;  // even; whole groups if the weights are quantized
   WeightType weight_type = WeightType::kF32;
-  LinearOutput output = LinearOutput::kOverwrite;  // what a layer does with its result
+  LinearOutput output = LinearOutput::kOverwrite;
 
-  int64_t num_panels() const { return (out_features + kPanelWidth - 1) / kPanelWidth; }
-  // Columns of its output rows.
-  int64_t out_stride() const { return num_panels() * kPanelWidth; }
+  int64_t num_panels() const;
+  // Which of the out_features a panel holds: [first, first + count). With kSiluMul, panels of G and U alternate.
+  struct Features {
+    int64_t first;
+    int64_t count;
+  };
+  Features FeaturesOf(int64_t panel) const;
+  // Columns of its output rows, or of the tile from which kSiluMul makes them.
+  int64_t out_stride() const { return (output == LinearOutput::kSiluMul ? 2 : num_panels()) * kPanelWidth; }
   WeightPanel panel() const { return {weight_type, in_features}; }
   bool operator==(const LinearShape&) const = default;
 };
 
-// Forms of a layer's input beside f32.
+// Forms of a layer's input.
 struct InputForms {
+  bool f32 = true;
   bool bf16 = false;
   bool int8 = false;
 
   // All that kernels for weights of a type may read.
-  static InputForms For(WeightType type) { return {type != WeightType::kF32, IsQuantized(type)}; }
-  static InputForms For(DType input) { return {input == DType::kBF16, input == DType::kInt8}; }
-  InputForms operator|(InputForms other) const { return {bf16 || other.bf16, int8 || other.int8}; }
+  static InputForms For(WeightType type) { return {true, type != WeightType::kF32, IsQuantized(type)}; }
+  static InputForms For(DType input) { return {input == DType::kF32, input == DType::kBF16, input == DType::kInt8}; }
+  InputForms operator|(InputForms other) const { return {f32 || other.f32, bf16 || other.bf16, int8 || other.int8}; }
 };
 
 // Numbers of rows for which a kernel is chosen together: 1, 2 to 4, 5 to 16 and so on.

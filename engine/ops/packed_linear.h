@@ -29,8 +29,8 @@ class PackedLinear {
   // Of the packed weights, all of which Forward reads.
   int64_t size_bytes() const { return static_cast<int64_t>(panels_.size()); }
 
-  // Packs output features [panel * kPanelWidth, ...), rows.rows <= kPanelWidth of them. Different panels may be packed
-  // at the same time. The second form is for grouped types, the first for the others.
+  // Packs the output features shape().FeaturesOf(panel). Different panels may be packed at the same time. The second
+  // form is for grouped types, the first for the others.
   void PackPanel(int64_t panel, MatrixView<const float> rows) { PackRows(shape().panel(), rows, PanelData(panel)); }
   void PackPanel(int64_t panel, const QuantRows& rows) { PackQuants(shape().panel(), rows, PanelData(panel)); }
 
@@ -42,21 +42,30 @@ class PackedLinear {
   // zero, or stay as they are when accumulating.
   void Forward(Worker& worker, const Activation& x, MatrixView<float> out) const;
 
+  // out [rows, out_features / 2] = silu(x G^T) * (x U^T), of a layer whose output is kSiluMul. The product of a panel
+  // of G and one of U goes no further than the thread's own cache before it is written to `out`.
+  void ForwardSiluMul(Worker& worker, const Activation& x, int64_t rows, const Activation& out) const;
+
  private:
   std::byte* PanelData(int64_t panel) const { return panels_.data() + panel * shape().panel().bytes(); }
-  // What one claim of a thread computes: rows [first_row, first_row + num_rows) by panels [first_panel, end_panel).
+  // Rows [first_row, first_row + num_rows) by panels [first_panel, end_panel).
   struct Part {
     int64_t first_panel;
     int64_t end_panel;
     int64_t first_row;
     int64_t num_rows;
   };
-  // Calls compute(part) for all parts, on all threads. Rows are cut too where panels alone can't be shared out evenly.
-  template <typename Compute>
-  void ForParts(Worker& worker, int64_t rows, Compute compute) const;
-  void ComputeInt8(const Part& part, const Activation& x, MatrixView<float> out) const;
-  void ComputeVectorCode(const Part& part, const Activation& x, MatrixView<float> out) const;
-  void ComputeMicroKernels(const Part& part, const Activation& x, DType input, MatrixView<float> out,
+  // Calls body(part) for all parts, on all threads; a part has whole multiples of `panel_step` panels. Rows are cut
+  // too where panels alone can't be shared out evenly.
+  template <typename Body>
+  void ForParts(Worker& worker, int64_t rows, int64_t panel_step, Body body) const;
+  // c [num_rows, panels of the part], with row stride out_stride(), from x in the form `input`; `rows` are all rows of
+  // x.
+  void Compute(const Part& part, const Activation& x, int64_t rows, DType input, float* c,
+               std::span<std::byte> scratch) const;
+  void ComputeInt8(const Part& part, const Activation& x, float* c) const;
+  void ComputeVectorCode(const Part& part, const Activation& x, int64_t rows, float* c) const;
+  void ComputeMicroKernels(const Part& part, const Activation& x, int64_t rows, DType input, float* c,
                            std::span<std::byte> scratch) const;
 
   std::shared_ptr<const LinearKernels> kernels_;

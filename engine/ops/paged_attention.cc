@@ -259,15 +259,14 @@ void PagedAttention::AttendTile(const KvTiles& tiles, const ScoreTile& all, cons
 
 void PagedAttention::WriteOutput(const Item& item, const SoftmaxState& state, const Activation& out) const {
   const int64_t head_dim = config_.layout.head_dim;
-  const MatrixView<float> y = out.f32(batch_.query_start_loc.back());
-  const int64_t first_column = item.kv_head * group() * head_dim;
+  const int64_t columns = group() * head_dim;  // of a query: the heads of the group
   for (int64_t row = 0; row < item.num_queries * group(); ++row) {
-    const int64_t token = item.first_query + row / group();
-    Scale(state.values + row * head_dim, 1.0F / state.stats[row].sum, head_dim,
-          y.row_data(token) + first_column + row % group() * head_dim);
+    float* values = state.values + row * head_dim;
+    Scale(values, 1.0F / state.stats[row].sum, head_dim, values);
   }
   for (int64_t query = 0; query < item.num_queries; ++query) {
-    out.FinishColumns(item.first_query + query, first_column, first_column + group() * head_dim);
+    out.Write(item.first_query + query, item.kv_head * columns,
+              {state.values + query * columns, static_cast<size_t>(columns)});
   }
 }
 

@@ -41,16 +41,18 @@ void ScaleByWeights(const float* x, float scale, const float* weight, int64_t co
   }
 }
 
-void SiluMulColumns(const float* gate, const float* up, int64_t count, float* out) {
+void SiluMulRows(float* gate, const float* up, int64_t stride, int64_t rows, int64_t count) {
   const FloatTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto one = hn::Set(d, 1.0F);
   const auto max_exponent = hn::Set(d, 88.0F);  // exp overflows beyond; the quotient is as good as zero there
-  for (int64_t i = 0; i < count; i += lanes) {
-    const size_t n = count - i;
-    const auto g = hn::LoadN(d, gate + i, n);
-    const auto silu = hn::Div(g, hn::Add(one, hn::Exp(d, hn::Min(hn::Neg(g), max_exponent))));
-    hn::StoreN(hn::Mul(silu, hn::LoadN(d, up + i, n)), d, out + i, n);
+  for (int64_t row = 0; row < rows; ++row, gate += stride, up += stride) {
+    for (int64_t i = 0; i < count; i += lanes) {
+      const size_t n = count - i;
+      const auto g = hn::LoadN(d, gate + i, n);
+      const auto silu = hn::Div(g, hn::Add(one, hn::Exp(d, hn::Min(hn::Neg(g), max_exponent))));
+      hn::StoreN(hn::Mul(silu, hn::LoadN(d, up + i, n)), d, gate + i, n);
+    }
   }
 }
 
@@ -105,7 +107,7 @@ namespace quire {
 
 HWY_EXPORT(SumOfSquares);
 HWY_EXPORT(ScaleByWeights);
-HWY_EXPORT(SiluMulColumns);
+HWY_EXPORT(SiluMulRows);
 HWY_EXPORT(RotateNeighbours);
 HWY_EXPORT(RotateHalves);
 
@@ -115,8 +117,8 @@ void ScaleByWeights(const float* x, float scale, const float* weight, int64_t co
   HWY_DYNAMIC_DISPATCH(ScaleByWeights)(x, scale, weight, count, out);
 }
 
-void SiluMulColumns(const float* gate, const float* up, int64_t count, float* out) {
-  HWY_DYNAMIC_DISPATCH(SiluMulColumns)(gate, up, count, out);
+void SiluMulRows(float* gate, const float* up, int64_t stride, int64_t rows, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(SiluMulRows)(gate, up, stride, rows, count);
 }
 
 void RotateNeighbours(const float* cosines, const float* sines, int64_t num_pairs, float* x) {

@@ -93,8 +93,7 @@ struct Fixture {
     weights = IsGrouped(shape.weight_type) ? quants.values : RandomValues(shape.out_features * shape.in_features, 1);
     const int64_t groups = shape.in_features / kGroupSize;
     for (int64_t panel = 0; panel < shape.num_panels(); ++panel) {
-      const int64_t first = panel * kPanelWidth;
-      const int64_t count = std::min(kPanelWidth, shape.out_features - first);
+      const auto [first, count] = shape.FeaturesOf(panel);
       if (IsGrouped(shape.weight_type)) {
         linear.PackPanel(panel, {count, shape.in_features, quants.quants.data() + first * shape.in_features,
                                  quants.scales.data() + first * groups, quants.minima.data() + first * groups});
@@ -105,15 +104,18 @@ struct Fixture {
     }
   }
 
-  // Rows of x W^T on top of `initial`.
-  std::vector<float> Forward(const std::vector<float>& x, int64_t rows, float initial) {
+  Activation Input(const std::vector<float>& x, int64_t rows) const {
     Activation input(rows, shape.in_features, InputForms::For(shape.weight_type));
     input.AddReader(*kernels);
     input.SetRows(rows);
-    for (int64_t row = 0; row < rows; ++row) {
-      std::copy_n(x.data() + row * shape.in_features, shape.in_features, input.f32(rows).row_data(row));
-      input.FinishRow(row);
-    }
+    const auto width = static_cast<size_t>(shape.in_features);
+    for (int64_t row = 0; row < rows; ++row) input.Write(row, 0, {x.data() + row * shape.in_features, width});
+    return input;
+  }
+
+  // Rows of x W^T on top of `initial`.
+  std::vector<float> Forward(const std::vector<float>& x, int64_t rows, float initial) {
+    const Activation input = Input(x, rows);
     std::vector<float> out(rows * shape.out_stride(), initial);
     team.Run([&](Worker& worker) {
       linear.Forward(worker, input, {out.data(), rows, shape.out_features, shape.out_stride()});
@@ -216,6 +218,39 @@ TEST_CASE("a row's bits do not depend on how many rows are computed with it, in 
     const std::vector<float> some = fixture.Forward(x, rows, 0.25F);
     INFO(ToString(type) << " in " << ToString(input) << ", rows " << rows);
     CHECK(std::equal(some.begin(), some.begin() + rows * stride, all.begin()));
+  }
+}
+
+TEST_CASE("a gated layer is the SiLU of one half of its products times the other", "[ops]") {
+  const Case size = GENERATE(Case{64, 64}, Case{2 * 100, 96}, Case{2 * 96, 576});
+  const WeightType type = GENERATE(from_range(kAllTypes));
+  const DType input = GENERATE(from_range(kInputs));
+  if (input == DType::kInt8 && !IsQuantized(type)) return;
+  if (input == DType::kBF16 && type == WeightType::kF32) return;
+  Fixture products(size, type, input);
+  Fixture gated(size, type, input, LinearOutput::kSiluMul);
+  const int64_t half = size.out_features / 2;
+  for (const int64_t rows : {1, 5, 300}) {
+    const std::vector<float> x = RandomValues(rows * size.in_features, rows);
+    const std::vector<float> both = products.Forward(x, rows, 0);
+    const Activation in = gated.Input(x, rows);
+    const Activation out(rows, half, InputForms{});
+    gated.team.Run([&](Worker& worker) {
+      gated.linear.ForwardSiluMul(worker, in, rows, out);
+      Brgemm::ReleaseThread();
+    });
+    double worst = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* product = both.data() + row * products.shape.out_stride();
+      for (int64_t i = 0; i < half; ++i) {
+        const double gate = product[i];
+        const double expected = gate / (1 + std::exp(-gate)) * product[half + i];
+        worst = std::max(worst, std::abs(out.f32(rows).row(row)[i] - expected) / (1 + std::abs(expected)));
+      }
+    }
+    INFO(size.out_features << " x " << size.in_features << " " << ToString(type) << " in " << ToString(input)
+                           << ", rows " << rows);
+    CHECK(worst <= 1e-5);
   }
 }
 

@@ -10,7 +10,7 @@
 #include "engine/ops/convert.h"
 #include "engine/ops/rms_norm.h"
 #include "engine/ops/rope.h"
-#include "engine/ops/silu_mul.h"
+#include "engine/ops/row_kernels.h"
 
 namespace quire::testing {
 namespace {
@@ -26,7 +26,7 @@ std::vector<float> RandomValues(int64_t count, uint64_t seed) {
 }  // namespace
 
 TEST_CASE("RMSNorm equals the formula at every width", "[ops]") {
-  ThreadTeam team(2, 0);
+  ThreadTeam team(2, RmsNormScratchBytes(576));
   constexpr float kEpsilon = 1e-5F;
   for (const int64_t width : {1, 3, 16, 17, 576}) {
     constexpr int64_t kRows = 5;
@@ -46,7 +46,7 @@ TEST_CASE("RMSNorm equals the formula at every width", "[ops]") {
 }
 
 TEST_CASE("RMSNorm of chosen rows equals the same rows of all", "[ops]") {
-  ThreadTeam team(1, 0);
+  ThreadTeam team(1, RmsNormScratchBytes(33));
   constexpr int64_t kWidth = 33;
   const std::vector<float> x = RandomValues(6 * kWidth, 1);
   const std::vector<float> weight = RandomValues(kWidth, 2);
@@ -63,17 +63,19 @@ TEST_CASE("RMSNorm of chosen rows equals the same rows of all", "[ops]") {
 }
 
 TEST_CASE("SiLU times up equals the formula, also for large inputs", "[ops]") {
-  ThreadTeam team(2, 0);
-  for (const int64_t width : {1, 15, 600}) {
-    std::vector<float> gate_up = RandomValues(2 * width, width);
-    gate_up[0] = -200.0F;
-    if (width > 2) gate_up[1] = 200.0F;
-    const Activation out(1, width, InputForms{});
-    team.Run([&](Worker& worker) { SiluMul(worker, {gate_up.data(), 1, 2 * width}, out); });
-    for (int64_t i = 0; i < width; ++i) {
-      const double gate = gate_up[i];
-      const double expected = gate / (1 + std::exp(-gate)) * gate_up[width + i];
-      CHECK(std::abs(out.f32(1).row(0)[i] - expected) <= 1e-5 * (1 + std::abs(expected)));
+  constexpr int64_t kRows = 3;
+  for (const int64_t width : {1, 15, 32, 600}) {
+    const int64_t stride = 2 * width;
+    const std::vector<float> up = RandomValues(kRows * stride, width);
+    std::vector<float> gate = RandomValues(kRows * stride, width + 1);
+    gate[0] = -200.0F;
+    gate[stride] = 200.0F;
+    std::vector<float> out = gate;
+    SiluMulRows(out.data(), up.data(), stride, kRows, width);
+    for (int64_t i = 0; i < kRows * stride; ++i) {
+      const double x = gate[i];
+      const double expected = i % stride < width ? x / (1 + std::exp(-x)) * up[i] : x;
+      CHECK(std::abs(out[i] - expected) <= 1e-5 * (1 + std::abs(expected)));
     }
   }
 }
