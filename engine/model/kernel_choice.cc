@@ -134,7 +134,7 @@ std::string DescribeTimes(const Site& site, const std::vector<Candidate>& candid
       text += std::format("{} {:.0f}", bucket == 0 ? "" : ",", candidate.times[bucket] * 1e6);
     }
   }
-  return text + " us at 1, 4, 16, 64, 256 rows";
+  return text + " us at 1, 4, 16, 32, 64, 256 rows";
 }
 
 // Measures where there is a choice.

@@ -47,7 +47,7 @@ struct InputForms {
 };
 
 // Numbers of rows for which a kernel is chosen together: 1, 2 to 4, 5 to 16 and so on.
-inline constexpr std::array<int64_t, 6> kRowBuckets = {1, 4, 16, 64, 256, std::numeric_limits<int64_t>::max()};
+inline constexpr std::array<int64_t, 7> kRowBuckets = {1, 4, 16, 32, 64, 256, std::numeric_limits<int64_t>::max()};
 
 // What is computed in, for each bucket of rows.
 using InputTypes = std::array<DType, kRowBuckets.size()>;

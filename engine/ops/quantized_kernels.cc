@@ -22,10 +22,12 @@ using SignedByteVec = hn::Vec<SignedByteTag>;
 
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 constexpr int64_t kStepBytes = kPanelWidth * 4;  // of four inputs by all output features of a panel
-constexpr int64_t kPrefetchBytes = 4096;
+constexpr int64_t kPrefetchBytes = 2048;
 // Sums of a tile, in integers and in floats, fit the register file beside the weights.
-constexpr int kVecs = 2;
+constexpr int kPanelVecs = 2;
 constexpr int kTileRows = kLanes >= 16 ? 6 : 2;
+// Panels that are read side by side for a single row: more streams of memory than one keep more of it under way.
+constexpr int kSingleRowPanels = kLanes >= 16 ? 2 : 1;
 
 // sum + four products for each lane. Bytes reach 255 (kFullBytes) or 15.
 template <bool kFullBytes>
@@ -55,20 +57,29 @@ constexpr int32_t ZeroPoint(WeightType type) {
   return HWY_TARGET <= HWY_AVX3_DL ? 128 : 0;
 }
 
-// Output features [column, column + kVecs * kLanes) of kRows rows, summed in registers over all of k.
-template <WeightType kType, int kRows>
+// Output features [column, column + kPanelVecs * kLanes) of kPanels neighbouring panels for kRows rows, summed in
+// registers over all of k.
+template <WeightType kType, int kRows, int kPanels>
 struct Tile {
+  static constexpr int kVecs = kPanels * kPanelVecs;
+
+  // Where vector v of a tile lies behind its first one, for `width` bytes a lane; `panel_bytes` from panel to panel.
+  static HWY_INLINE int64_t Offset(int v, int64_t width, int64_t panel_bytes) {
+    return v % kPanelVecs * kLanes * width + v / kPanelVecs * panel_bytes;
+  }
+
   static HWY_INLINE void Multiply(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t column, int64_t row,
                                   float* c) {
     const int64_t k = args.panel.k;
     const int64_t group_bytes = args.panel.BytesPerGroup();
     const int64_t quant_bytes = args.panel.QuantBytesPerGroup();
+    const int64_t panel_bytes = args.panel.bytes();
     const int64_t num_groups = k / kGroupSize;
     const int8_t* inputs = args.a.quants + row * k;
     FloatVec sums[kRows][kVecs];
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) sums[r][v] = hn::Zero(FloatTag());
     }
     for (int64_t group = 0; group < num_groups; ++group) {
@@ -76,13 +87,14 @@ struct Tile {
       IntVec dots[kRows][kVecs];
       Start(args, row * num_groups + group, num_groups, dots);
       if constexpr (HasNibbles(kType)) {
-        DotNibbles(quants + column * 4, inputs + group * kGroupSize, k, dots);
+        DotNibbles(quants + column * 4, panel_bytes, inputs + group * kGroupSize, k, dots);
       } else {
-        DotFullBytes(quants + column * 4, inputs + group * kGroupSize, k, dots);
+        DotFullBytes(quants + column * 4, panel_bytes, inputs + group * kGroupSize, k, dots);
       }
-      AddGroup(args, quants + quant_bytes + column * 2, row * num_groups + group, num_groups, dots, sums);
+      AddGroup(args, quants + quant_bytes + column * 2, panel_bytes, row * num_groups + group, num_groups, dots, sums);
     }
-    if constexpr (kType == WeightType::kInt8) ScaleChannels(panel + num_groups * group_bytes + column * 4, sums);
+    if constexpr (kType == WeightType::kInt8)
+      ScaleChannels(panel + num_groups * group_bytes + column * 4, panel_bytes, sums);
     Store(args, sums, c);
   }
 
@@ -94,7 +106,7 @@ struct Tile {
       constexpr int32_t kZero = ZeroPoint(kType);
       const auto start =
           kZero == 0 ? hn::Zero(IntTag()) : hn::Set(IntTag(), -kZero * args.a.sums[first + r * num_groups]);
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) dots[r][v] = start;
     }
   }
@@ -106,18 +118,18 @@ struct Tile {
     return hn::BitCast(SignedByteTag(), hn::Set(IntTag(), four));
   }
 
-  static HWY_INLINE void DotNibbles(const uint8_t* quants, const int8_t* inputs, int64_t stride,
+  static HWY_INLINE void DotNibbles(const uint8_t* quants, int64_t panel_bytes, const int8_t* inputs, int64_t stride,
                                     IntVec (&dots)[kRows][kVecs]) {
     const ByteTag d8;
     const hn::Repartition<uint16_t, FloatTag> d16;
     const auto low_mask = hn::Set(d8, uint8_t{0x0f});
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int64_t step = 0; step < kGroupSize / 8; ++step) {
       ByteVec low[kVecs];
       ByteVec high[kVecs];
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        const uint8_t* from = quants + step * kStepBytes + v * kLanes * 4;
+        const uint8_t* from = quants + step * kStepBytes + Offset(v, 4, panel_bytes);
         hwy::Prefetch(from + kPrefetchBytes);
         const auto both = hn::LoadU(d8, from);
         low[v] = hn::And(both, low_mask);
@@ -127,7 +139,7 @@ struct Tile {
       for (int r = 0; r < kRows; ++r) {
         const auto first = Inputs(inputs + r * stride + step * 4);
         const auto second = Inputs(inputs + r * stride + kGroupSize / 2 + step * 4);
-#pragma GCC unroll 2
+#pragma GCC unroll 8
         for (int v = 0; v < kVecs; ++v) {
           dots[r][v] = DotBytes<false>(DotBytes<false>(dots[r][v], low[v], first), high[v], second);
         }
@@ -135,21 +147,21 @@ struct Tile {
     }
   }
 
-  static HWY_INLINE void DotFullBytes(const uint8_t* quants, const int8_t* inputs, int64_t stride,
+  static HWY_INLINE void DotFullBytes(const uint8_t* quants, int64_t panel_bytes, const int8_t* inputs, int64_t stride,
                                       IntVec (&dots)[kRows][kVecs]) {
 #pragma GCC unroll 8
     for (int64_t step = 0; step < kGroupSize / 4; ++step) {
       ByteVec weights[kVecs];
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        const uint8_t* from = quants + step * kStepBytes + v * kLanes * 4;
+        const uint8_t* from = quants + step * kStepBytes + Offset(v, 4, panel_bytes);
         hwy::Prefetch(from + kPrefetchBytes);
         weights[v] = hn::LoadU(ByteTag(), from);
       }
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
         const auto four = Inputs(inputs + r * stride + step * 4);
-#pragma GCC unroll 2
+#pragma GCC unroll 8
         for (int v = 0; v < kVecs; ++v) dots[r][v] = DotBytes<true>(dots[r][v], weights[v], four);
       }
     }
@@ -159,22 +171,23 @@ struct Tile {
     return hn::PromoteTo(FloatTag(), hn::LoadU(HalfTag(), reinterpret_cast<const hwy::float16_t*>(from)));
   }
 
-  static HWY_INLINE void AddGroup(const QuantizedMultiplyArgs& args, const uint8_t* scales, int64_t first,
-                                  int64_t num_groups, const IntVec (&dots)[kRows][kVecs],
+  static HWY_INLINE void AddGroup(const QuantizedMultiplyArgs& args, const uint8_t* scales, int64_t panel_bytes,
+                                  int64_t first, int64_t num_groups, const IntVec (&dots)[kRows][kVecs],
                                   FloatVec (&sums)[kRows][kVecs]) {
     const FloatTag d;
     FloatVec weight_scales[kVecs];
     FloatVec minima[kVecs];
-#pragma GCC unroll 2
+#pragma GCC unroll 8
     for (int v = 0; v < kVecs; ++v) {
-      if constexpr (IsGrouped(kType)) weight_scales[v] = Halves(scales + v * kLanes * 2);
-      if constexpr (kType == WeightType::kQ4_1) minima[v] = Halves(scales + (kPanelWidth + v * kLanes) * 2);
+      if constexpr (IsGrouped(kType)) weight_scales[v] = Halves(scales + Offset(v, 2, panel_bytes));
+      if constexpr (kType == WeightType::kQ4_1)
+        minima[v] = Halves(scales + kPanelWidth * 2 + Offset(v, 2, panel_bytes));
     }
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       const auto scale = hn::Set(d, args.a.scales[first + r * num_groups]);
       const auto scaled_sum = hn::Set(d, args.a.scaled_sums[first + r * num_groups]);
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
         const auto dot = hn::ConvertTo(d, dots[r][v]);
         if constexpr (IsGrouped(kType)) {
@@ -187,10 +200,10 @@ struct Tile {
     }
   }
 
-  static HWY_INLINE void ScaleChannels(const uint8_t* scales, FloatVec (&sums)[kRows][kVecs]) {
-#pragma GCC unroll 2
+  static HWY_INLINE void ScaleChannels(const uint8_t* scales, int64_t panel_bytes, FloatVec (&sums)[kRows][kVecs]) {
+#pragma GCC unroll 8
     for (int v = 0; v < kVecs; ++v) {
-      const auto scale = hn::LoadU(FloatTag(), reinterpret_cast<const float*>(scales) + v * kLanes);
+      const auto scale = hn::LoadU(FloatTag(), reinterpret_cast<const float*>(scales + Offset(v, 4, panel_bytes)));
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) sums[r][v] = hn::Mul(sums[r][v], scale);
     }
@@ -200,19 +213,19 @@ struct Tile {
     const FloatTag d;
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        float* to = c + r * args.ldc + v * kLanes;
+        float* to = c + r * args.ldc + v / kPanelVecs * kPanelWidth + v % kPanelVecs * kLanes;
         hn::StoreU(args.accumulate ? hn::Add(hn::LoadU(d, to), sums[r][v]) : sums[r][v], d, to);
       }
     }
   }
 };
 
-template <WeightType kType, int kRows>
+template <WeightType kType, int kRows, int kPanels = 1>
 void MultiplyRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, float* c) {
-  for (int64_t column = 0; column < kPanelWidth; column += kVecs * kLanes) {
-    Tile<kType, kRows>::Multiply(args, panel, column, row, c + row * args.ldc + column);
+  for (int64_t column = 0; column < kPanelWidth; column += kPanelVecs * kLanes) {
+    Tile<kType, kRows, kPanels>::Multiply(args, panel, column, row, c + row * args.ldc + column);
   }
 }
 
@@ -230,8 +243,17 @@ void MultiplyRest(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64
 
 template <WeightType kType>
 void MultiplyPanelsOf(const QuantizedMultiplyArgs& args) {
-  for (int64_t i = 0; i < args.num_panels; ++i) {
-    const auto* panel = reinterpret_cast<const uint8_t*>(args.panels) + i * args.panel.bytes();
+  int64_t i = 0;
+  const auto panel_at = [&](int64_t index) {
+    return reinterpret_cast<const uint8_t*>(args.panels) + index * args.panel.bytes();
+  };
+  if (args.rows == 1) {
+    for (; i + kSingleRowPanels <= args.num_panels; i += kSingleRowPanels) {
+      MultiplyRows<kType, 1, kSingleRowPanels>(args, panel_at(i), 0, args.c + i * kPanelWidth);
+    }
+  }
+  for (; i < args.num_panels; ++i) {
+    const uint8_t* panel = panel_at(i);
     float* c = args.c + i * kPanelWidth;
     int64_t row = 0;
     for (; row + kTileRows <= args.rows; row += kTileRows) MultiplyRows<kType, kTileRows>(args, panel, row, c);
