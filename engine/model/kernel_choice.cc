@@ -57,11 +57,25 @@ double MeasureOnce(const Site& site, int64_t rows, ThreadTeam& team) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The best of a few runs for each bucket that a step can reach. Timing does not depend on values.
+// The best of several runs, repeated until another one comes close to it: a neighbour on the processor must not decide.
+double MeasureRows(const Site& site, int64_t rows, ThreadTeam& team) {
+  constexpr double kCloseRatio = 1.15;
+  constexpr double kLongSeconds = 0.01;  // tells kernels apart without much repetition
+  double best = std::numeric_limits<double>::infinity();
+  double second = best;
+  for (int run = 0; run < 25; ++run) {
+    const double seconds = MeasureOnce(site, rows, team);
+    second = std::min(second, std::max(seconds, best));
+    best = std::min(best, seconds);
+    const int min_runs = seconds > kLongSeconds ? 2 : 5;
+    if (run + 1 >= min_runs && second <= best * kCloseRatio) break;
+  }
+  return best;
+}
+
+// For each bucket that a step can reach. Timing does not depend on values.
 Times Measure(const Site& site, DType input, LinearKernels& kernels, ThreadTeam& team) {
   constexpr int64_t kMostRows = 256;  // more behave alike
-  constexpr int kRuns = 5;
-  constexpr double kLongSeconds = 0.01;  // a run of this length needs no repetition to be told from another
   InputTypes inputs;
   inputs.fill(input);
   kernels.SetInputs(inputs);
@@ -69,17 +83,8 @@ Times Measure(const Site& site, DType input, LinearKernels& kernels, ThreadTeam&
   int64_t measured_rows = 0;
   for (size_t bucket = 0; bucket < times.size(); ++bucket) {
     const int64_t rows = std::min({kRowBuckets[bucket], kMostRows, site.input->max_rows()});
-    if (rows == measured_rows) {
-      times[bucket] = times[bucket - 1];
-      continue;
-    }
+    times[bucket] = rows == measured_rows ? times[bucket - 1] : MeasureRows(site, rows, team);
     measured_rows = rows;
-    times[bucket] = std::numeric_limits<double>::infinity();
-    for (int run = 0; run < kRuns; ++run) {
-      const double seconds = MeasureOnce(site, rows, team);
-      times[bucket] = std::min(times[bucket], seconds);
-      if (run > 0 && seconds > kLongSeconds) break;
-    }
   }
   return times;
 }
@@ -95,11 +100,14 @@ struct Candidate {
   Times times;
 };
 
+// Those behind the first must be clearly faster.
 InputTypes Fastest(const std::vector<Candidate>& candidates, bool deterministic) {
+  constexpr double kClearRatio = 1.05;
   InputTypes result;
   for (size_t bucket = 0; bucket < result.size(); ++bucket) {
     const auto time = [&](const Candidate& candidate) {
-      return deterministic ? GeometricMean(candidate.times) : candidate.times[bucket];
+      const double seconds = deterministic ? GeometricMean(candidate.times) : candidate.times[bucket];
+      return &candidate == candidates.data() ? seconds : seconds * kClearRatio;
     };
     result[bucket] = std::ranges::min_element(candidates, {}, time)->input;
   }

@@ -1,7 +1,9 @@
 // The whole engine over a model that computes: what else runs, how prompts are cut and whether blocks run out must not
 // change a request's tokens. In f32, greedy: equal in every token.
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <memory>
 #include <random>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/ops/linear_kernels.h"
 #include "engine/runtime/engine_builder.h"
 #include "tests/support/fake_engine.h"
 #include "tests/support/temp_dir.h"
@@ -154,6 +157,39 @@ void CheckHitEqualsCold(const std::string& model_path) {
   CHECK(usage.num_used_blocks == 0);
 }
 
+// Fifty requests alone, and again in batches of random sizes and members.
+void CheckDeterministic(const std::string& model_path, const std::string& weight_type, const std::string& compute_type,
+                        int64_t max_prompt_tokens) {
+  EngineConfig config = F32Config();
+  config.weight_type = weight_type;
+  config.compute_type = compute_type;
+  config.kv_cache_dtype = "auto";
+  config.deterministic = true;
+  RunningEngine engine(model_path, config);
+  auto prompts = RandomPrompts(50, engine.info().vocab_size, max_prompt_tokens, 12);
+  std::mt19937_64 random(5);
+  const auto together = [&] {
+    Outputs outputs;
+    for (size_t begin = 0; begin < prompts.size();) {
+      const size_t end = std::min(prompts.size(), begin + 1 + random() % 24);
+      const Outputs batch = engine.RunTogether({prompts.begin() + begin, prompts.begin() + end});
+      outputs.insert(outputs.end(), batch.begin(), batch.end());
+      begin = end;
+    }
+    return outputs;
+  };
+  INFO("weights " << weight_type << ", computed in " << compute_type << ": " << engine.info().compute_type_reason);
+  for (int round = 0; round < 2; ++round) {
+    std::shuffle(prompts.begin(), prompts.end(), random);
+    CHECK(together() == engine.RunOneByOne(prompts));
+  }
+}
+
+bool HasBf16Kernels() {
+  return LinearKernels({.out_features = 32, .in_features = 64, .weight_type = WeightType::kBF16})
+      .Supports(DType::kBF16);
+}
+
 std::string TinyModel(const TempDir& dir) { return WriteTinyModel({}, dir.File("tiny.gguf")); }
 
 }  // namespace
@@ -185,6 +221,27 @@ TEST_CASE("real model: preempted requests equal each alone", "[model]") {
 }
 TEST_CASE("real model: chunked prompts equal whole ones", "[model]") {
   CheckChunkedEqualsWhole(RequireModel().string());
+}
+
+TEST_CASE("deterministic: a request has the same tokens alone and in any batch, in every compute type") {
+  const TempDir dir;
+  const std::string path = WriteTinyModel({.storage_type = StorageType::kQ4_1}, dir.File("tiny.gguf"));
+  const auto [weight_type, compute_type] = GENERATE(table<std::string, std::string>({{"auto", "auto"},
+                                                                                     {"auto", "int8"},
+                                                                                     {"auto", "f32"},
+                                                                                     {"auto", "bf16"},
+                                                                                     {"int8", "auto"},
+                                                                                     {"bf16", "auto"},
+                                                                                     {"bf16", "f32"},
+                                                                                     {"bf16", "bf16"},
+                                                                                     {"f32", "auto"}}));
+  if (compute_type == "bf16" && !HasBf16Kernels()) SKIP("this processor has no bf16 matmul kernels");
+  CheckDeterministic(path, weight_type, compute_type, 100);
+}
+TEST_CASE("real model, deterministic: a request has the same tokens alone and in any batch", "[model]") {
+  const std::string compute_type = GENERATE("auto", "int8", "bf16");
+  if (compute_type == "bf16" && !HasBf16Kernels()) SKIP("this processor has no bf16 matmul kernels");
+  CheckDeterministic(RequireModel().string(), "auto", compute_type, 60);
 }
 
 TEST_CASE("a budget too small for the model is refused with what would suffice") {
