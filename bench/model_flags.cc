@@ -15,6 +15,7 @@ void AddModelFlags(CLI::App& app, ModelFlags& flags) {
       ->capture_default_str();
   app.add_option("--kv-cache-dtype", engine.kv_cache_dtype, "Of keys and values, as quire-server takes it")
       ->capture_default_str();
+  app.add_flag("--deterministic", engine.deterministic, "Kernels that do not depend on the size of a batch");
   app.add_option("--threads", engine.num_threads, "Compute threads (default: as the server chooses)");
   app.add_flag("--json", flags.json, "Print a JSON object instead of a table");
 }

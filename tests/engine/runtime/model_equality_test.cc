@@ -26,7 +26,14 @@ struct Prompt {
   int64_t max_tokens;
 };
 
-using Outputs = std::vector<std::vector<TokenId>>;
+// A token with the log-probability it was chosen at, which feels every rounding that the token itself may hide.
+struct Token {
+  TokenId id;
+  float logprob;
+  bool operator==(const Token&) const = default;
+};
+
+using Outputs = std::vector<std::vector<Token>>;
 
 EngineConfig F32Config() {
   EngineConfig config;
@@ -60,6 +67,7 @@ class RunningEngine {
     request.sampling.temperature = 0;
     request.sampling.ignore_eos = true;
     request.sampling.max_tokens = prompt.max_tokens;
+    request.sampling.num_logprobs = 0;
     request.arrival_time = clock_.Now();
     const auto sink = std::make_shared<RecordingSink>();
     request.sink = sink;
@@ -74,7 +82,10 @@ class RunningEngine {
     for (const auto& sink : sinks) {
       sink->WaitForFinish();
       CHECK(sink->result().status.ok());
-      outputs.push_back(sink->token_ids());
+      std::vector<Token>& tokens = outputs.emplace_back();
+      for (const OutputToken& token : sink->tokens()) {
+        tokens.push_back({token.token_id, token.logprobs.value().chosen.logprob});
+      }
     }
     return outputs;
   }
