@@ -9,8 +9,8 @@
 
 namespace quire {
 
-Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, InputForms forms,
-                 int64_t num_blocks, std::unique_ptr<ThreadTeam> team)
+Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits,
+                 const InputFormsBySite& forms, int64_t num_blocks, std::unique_ptr<ThreadTeam> team)
     : config_(config),
       weights_(std::move(weights)),
       limits_(limits),

@@ -21,7 +21,7 @@ namespace quire {
 class Decoder {
  public:
   // `forms` are those of the weights' plan. The team's scratch holds Workspace::ScratchBytesFor.
-  Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, InputForms forms,
+  Decoder(const ModelConfig& config, ModelWeights weights, const DecoderLimits& limits, const InputFormsBySite& forms,
           int64_t num_blocks, std::unique_ptr<ThreadTeam> team);
 
   // As ChooseKernels, once, before the first step.

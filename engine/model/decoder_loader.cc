@@ -18,7 +18,7 @@ absl::StatusOr<LoadedDecoder> LoadHere(const Checkpoint& checkpoint, const Model
       std::make_unique<ThreadTeam>(options.limits.num_threads, Workspace::ScratchBytesFor(config, options.limits));
   QUIRE_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(checkpoint, config, weight_plan, *team, progress));
   LoadedDecoder loaded;
-  loaded.decoder = std::make_unique<Decoder>(config, std::move(weights), options.limits, weight_plan.forms,
+  loaded.decoder = std::make_unique<Decoder>(config, std::move(weights), options.limits, weight_plan.forms(),
                                              options.num_blocks, std::move(team));
   QUIRE_ASSIGN_OR_RETURN(loaded.kernels, loaded.decoder->ChooseKernels(options.compute_type, options.deterministic));
   return loaded;

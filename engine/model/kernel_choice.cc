@@ -114,21 +114,10 @@ InputTypes Fastest(const std::vector<Candidate>& candidates, bool deterministic)
   return result;
 }
 
-bool CanRead(const LinearKernels& kernels, const std::vector<Site>& sites, DType input) {
-  const bool has_memory = input != DType::kInt8 ||
-                          std::ranges::all_of(sites, [](const Site& site) { return site.input->available().int8; });
-  return has_memory && kernels.Supports(input);
-}
-
 // At least as accurate as the storage, the closest to it first.
-std::vector<DType> AutoCandidates(const LinearKernels& kernels, const std::vector<Site>& sites) {
-  std::vector<DType> result;
-  if (CanRead(kernels, sites, DType::kInt8)) {
-    result = {DType::kInt8};
-  } else {
-    result = {DType::kF32};
-  }
-  if (CanRead(kernels, sites, DType::kBF16)) result.push_back(DType::kBF16);
+std::vector<DType> AutoCandidates(const LinearKernels& kernels) {
+  std::vector<DType> result = {kernels.DefaultInput()};
+  if (kernels.Supports(DType::kBF16)) result.push_back(DType::kBF16);
   return result;
 }
 
@@ -214,8 +203,8 @@ absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool dete
   for (const auto& kernels : weights.kernels) {
     const std::vector<Site> sites = SitesOf(*kernels, weights, workspace);
     if (sites.empty()) continue;  // an embedding table is only looked up
-    std::vector<DType> candidates = AutoCandidates(*kernels, sites);
-    if (asked && CanRead(*kernels, sites, *asked)) {
+    std::vector<DType> candidates = AutoCandidates(*kernels);
+    if (asked && kernels->Supports(*asked)) {
       granted = true;
       candidates = {*asked};
     }

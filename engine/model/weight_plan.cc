@@ -62,8 +62,8 @@ class Planner {
   Planner(const Checkpoint& checkpoint, std::optional<WeightType> requested)
       : checkpoint_(checkpoint), requested_(requested) {}
 
-  // Keeps the first error.
-  PlannedLinear Plan(LinearSource source, LinearOutput output) {
+  // The layer's input is written in parts of `input_part` columns. Keeps the first error.
+  PlannedLinear Plan(LinearSource source, int64_t input_part, LinearOutput output) {
     const int64_t out_features = std::accumulate(source.out_features.begin(), source.out_features.end(), int64_t{0});
     std::optional<WeightType> type = requested_;
     for (size_t i = 0; i < source.names.size(); ++i) {
@@ -71,11 +71,9 @@ class Planner {
       if (tensor == nullptr) return {};
       if (!requested_) type = type ? Join(*type, TypeOf(tensor->type)) : TypeOf(tensor->type);
     }
-    // Groups must fill a row; files do not hold quantized rows of another length.
-    if (IsQuantized(*type) && source.in_features % kGroupSize != 0) type = WeightType::kBF16;
+    if (IsQuantized(*type) && input_part % kGroupSize != 0) type = WeightType::kBF16;
     const LinearShape shape = {out_features, source.in_features, *type, output};
     panel_bytes_ += AlignUp(PackedLinear::BytesFor(shape), Arena::kAlignment);
-    forms_ = forms_ | InputForms::For(shape.weight_type);
     return {std::move(source), shape};
   }
 
@@ -86,7 +84,6 @@ class Planner {
   const absl::Status& status() const { return status_; }
   int64_t panel_bytes() const { return panel_bytes_; }
   int64_t norm_bytes() const { return norm_bytes_; }
-  InputForms forms() const { return forms_; }
 
  private:
   const CheckpointTensor* Find(const std::string& name, const std::vector<int64_t>& shape) {
@@ -103,7 +100,6 @@ class Planner {
   absl::Status status_;
   int64_t panel_bytes_ = 0;
   int64_t norm_bytes_ = 0;
-  InputForms forms_;
 };
 
 }  // namespace
@@ -130,25 +126,42 @@ std::string WeightPlan::DescribeTypes() const {
   return absl::StrJoin(by_bytes, ", ", [](std::string* out, const auto& entry) { out->append(entry.second); });
 }
 
+InputFormsBySite WeightPlan::forms() const {
+  InputFormsBySite forms;
+  const auto add = [](const PlannedLinear& linear, InputForms& of_input) {
+    of_input = of_input | InputForms::For(linear.shape.weight_type);
+  };
+  for (const PlannedLayer& layer : layers) {
+    add(layer.qkv_proj, forms.normed);
+    add(layer.o_proj, forms.attended);
+    add(layer.gate_up_proj, forms.normed);
+    add(layer.down_proj, forms.gated);
+  }
+  add(lm_head, forms.head_input);
+  return forms;
+}
+
 absl::StatusOr<WeightPlan> PlanWeights(const Checkpoint& checkpoint, const ModelConfig& config,
                                        std::optional<WeightType> requested) {
   Planner planner(checkpoint, requested);
   WeightPlan plan;
+  const int64_t hidden = config.hidden_size;
+  const int64_t kv_head_queries = config.q_size() / config.num_kv_heads;  // attention writes these at once
   for (int64_t layer = 0; layer < config.num_layers && planner.status().ok(); ++layer) {
     planner.CheckNorm(LayerTensorName(layer, "attn_norm"), config.hidden_size);
     planner.CheckNorm(LayerTensorName(layer, "ffn_norm"), config.hidden_size);
-    plan.layers.push_back({.qkv_proj = planner.Plan(QkvSource(config, layer), LinearOutput::kOverwrite),
-                           .o_proj = planner.Plan(OutputSource(config, layer), LinearOutput::kAccumulate),
-                           .gate_up_proj = planner.Plan(GateUpSource(config, layer), LinearOutput::kSiluMul),
-                           .down_proj = planner.Plan(DownSource(config, layer), LinearOutput::kAccumulate)});
+    plan.layers.push_back(
+        {.qkv_proj = planner.Plan(QkvSource(config, layer), hidden, LinearOutput::kOverwrite),
+         .o_proj = planner.Plan(OutputSource(config, layer), kv_head_queries, LinearOutput::kAccumulate),
+         .gate_up_proj = planner.Plan(GateUpSource(config, layer), hidden, LinearOutput::kSiluMul),
+         .down_proj = planner.Plan(DownSource(config, layer), config.intermediate_size, LinearOutput::kAccumulate)});
   }
   planner.CheckNorm("output_norm.weight", config.hidden_size);
-  plan.lm_head = planner.Plan(HeadSource(config), LinearOutput::kOverwrite);
-  if (!config.tied_embeddings) plan.embedding = planner.Plan(EmbeddingSource(config), LinearOutput::kOverwrite);
+  plan.lm_head = planner.Plan(HeadSource(config), hidden, LinearOutput::kOverwrite);
+  if (!config.tied_embeddings) plan.embedding = planner.Plan(EmbeddingSource(config), hidden, LinearOutput::kOverwrite);
   QUIRE_RETURN_IF_ERROR(planner.status());
   plan.panel_bytes = planner.panel_bytes();
   plan.norm_bytes = planner.norm_bytes();
-  plan.forms = planner.forms();
   return plan;
 }
 

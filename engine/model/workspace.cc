@@ -29,23 +29,17 @@ AttentionConfig AttentionConfigFor(const ModelConfig& config, const DecoderLimit
           .num_threads = limits.num_threads};
 }
 
-// Attention finishes the columns of a kv head's queries at once: they must be whole groups to be quantized.
-InputForms AttendedForms(const ModelConfig& config, InputForms forms) {
-  forms.int8 = forms.int8 && config.q_size() / config.num_kv_heads % kGroupSize == 0;
-  return forms;
-}
-
 }  // namespace
 
 KvLayout KvLayoutFor(const ModelConfig& config, int64_t block_size, DType dtype) {
   return {.num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim, .block_size = block_size, .dtype = dtype};
 }
 
-Workspace::Workspace(const ModelConfig& config, const DecoderLimits& limits, InputForms forms)
-    : normed(limits.max_tokens, config.hidden_size, forms),
-      attended(limits.max_tokens, config.q_size(), AttendedForms(config, forms)),
-      gated(limits.max_tokens, config.intermediate_size, forms),
-      head_input(limits.max_logits_rows, config.hidden_size, forms),
+Workspace::Workspace(const ModelConfig& config, const DecoderLimits& limits, const InputFormsBySite& forms)
+    : normed(limits.max_tokens, config.hidden_size, forms.normed),
+      attended(limits.max_tokens, config.q_size(), forms.attended),
+      gated(limits.max_tokens, config.intermediate_size, forms.gated),
+      head_input(limits.max_logits_rows, config.hidden_size, forms.head_input),
       rope(config.rope, limits.max_tokens),
       attention(AttentionConfigFor(config, limits)),
       hidden_size_(config.hidden_size),
@@ -55,11 +49,11 @@ Workspace::Workspace(const ModelConfig& config, const DecoderLimits& limits, Inp
       qkv_(MatrixBytes(limits.max_tokens, qkv_size_)),
       logits_(MatrixBytes(limits.max_logits_rows, vocab_size_)) {}
 
-int64_t Workspace::BytesFor(const ModelConfig& config, const DecoderLimits& limits, InputForms forms) {
-  return Activation::BytesFor(limits.max_tokens, config.hidden_size, forms) +
-         Activation::BytesFor(limits.max_tokens, config.q_size(), AttendedForms(config, forms)) +
-         Activation::BytesFor(limits.max_tokens, config.intermediate_size, forms) +
-         Activation::BytesFor(limits.max_logits_rows, config.hidden_size, forms) +
+int64_t Workspace::BytesFor(const ModelConfig& config, const DecoderLimits& limits, const InputFormsBySite& forms) {
+  return Activation::BytesFor(limits.max_tokens, config.hidden_size, forms.normed) +
+         Activation::BytesFor(limits.max_tokens, config.q_size(), forms.attended) +
+         Activation::BytesFor(limits.max_tokens, config.intermediate_size, forms.gated) +
+         Activation::BytesFor(limits.max_logits_rows, config.hidden_size, forms.head_input) +
          Rope::BytesFor(config.rope, limits.max_tokens) + PagedAttention::BytesFor(AttentionConfigFor(config, limits)) +
          MatrixBytes(limits.max_tokens, config.hidden_size) + MatrixBytes(limits.max_tokens, config.qkv_size()) +
          MatrixBytes(limits.max_logits_rows, config.vocab_size) + limits.num_threads * ScratchBytesFor(config, limits);

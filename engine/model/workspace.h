@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "engine/model/model_config.h"
+#include "engine/model/weight_plan.h"
 #include "engine/ops/activation.h"
 #include "engine/ops/paged_attention.h"
 #include "engine/ops/rope.h"
@@ -27,9 +28,9 @@ KvLayout KvLayoutFor(const ModelConfig& config, int64_t block_size, DType dtype)
 class Workspace {
  public:
   // `forms` are all that the weights' kernels may read.
-  Workspace(const ModelConfig& config, const DecoderLimits& limits, InputForms forms);
+  Workspace(const ModelConfig& config, const DecoderLimits& limits, const InputFormsBySite& forms);
   // What it holds, each worker's scratch included.
-  static int64_t BytesFor(const ModelConfig& config, const DecoderLimits& limits, InputForms forms);
+  static int64_t BytesFor(const ModelConfig& config, const DecoderLimits& limits, const InputFormsBySite& forms);
   // Each worker's scratch that loading and every step need.
   static int64_t ScratchBytesFor(const ModelConfig& config, const DecoderLimits& limits);
 

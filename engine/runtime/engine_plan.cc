@@ -63,7 +63,7 @@ MemoryItems ItemsFor(const EngineConfig& config, const EnginePlan& plan, const S
   const DecoderLimits& limits = plan.decoder_limits;
   const int64_t vocab_size = plan.model.vocab_size;
   return {.weights_bytes = plan.weights.total_bytes(),
-          .workspace_bytes = Workspace::BytesFor(plan.model, limits, plan.weights.forms) +
+          .workspace_bytes = Workspace::BytesFor(plan.model, limits, plan.weights.forms()) +
                              ForwardBatchBuilder::BytesFor(plan.batch_limits()) + SamplingScratch::BytesFor(vocab_size),
           .text_layer_bytes = around.text_layer_bytes,
           .request_state_bytes = config.max_num_seqs * (limits.max_seq_len * kTokenBytes +
