@@ -50,6 +50,20 @@ float HalfToFloat(uint16_t half) {
   return static_cast<float>(value);
 }
 
+struct ScaleAndMinimum {
+  float scale;
+  float minimum;
+};
+
+ScaleAndMinimum ScaleOf(const WeightPanel& shape, const std::byte* panel, int64_t group, int64_t column) {
+  if (shape.type == WeightType::kInt8) {
+    return {reinterpret_cast<const float*>(panel + ChannelScales(shape))[column], 0.0F};
+  }
+  const auto* scales = reinterpret_cast<const uint16_t*>(panel + GroupScales(shape, group));
+  return {HalfToFloat(scales[column]),
+          shape.type == WeightType::kQ4_1 ? HalfToFloat(scales[kPanelWidth + column]) : 0.0F};
+}
+
 }  // namespace
 
 int64_t WeightPanel::bytes() const {
@@ -111,18 +125,19 @@ void UnpackColumn(const WeightPanel& shape, const std::byte* panel, int64_t colu
     for (int64_t k = 0; k < shape.k; ++k) out[k] = ToFloat(values[(k / 2) * 2 * kPanelWidth + k % 2]);
     return;
   }
-  const int mask = HasNibbles(shape.type) ? 0x0f : 0xff;
-  const int zero_point = HasNibbles(shape.type) ? (shape.type == WeightType::kQ4_0 ? 8 : 0) : kZeroPoint;
-  for (int64_t k = 0; k < shape.k; ++k) {
-    const QuantPlace place(shape, k, column);
-    const int quant = ((static_cast<int>(panel[place.byte]) >> place.shift) & mask) - zero_point;
-    if (shape.type == WeightType::kInt8) {
-      out[k] = reinterpret_cast<const float*>(panel + ChannelScales(shape))[column] * static_cast<float>(quant);
-      continue;
+  const bool nibbles = HasNibbles(shape.type);
+  const int mask = nibbles ? 0x0f : 0xff;
+  const int zero_point = nibbles ? (shape.type == WeightType::kQ4_0 ? 8 : 0) : kZeroPoint;
+  for (int64_t group = 0; group < shape.num_groups(); ++group) {
+    const auto [scale, minimum] = ScaleOf(shape, panel, group, column);
+    const std::byte* quants = panel + group * shape.BytesPerGroup() + column * 4;
+    float* values = out.data() + group * kGroupSize;
+    for (int64_t i = 0; i < kGroupSize; ++i) {
+      const bool upper = nibbles && i >= kGroupSize / 2;
+      const int64_t row = upper ? i - kGroupSize / 2 : i;
+      const int byte = static_cast<int>(quants[row / 4 * kPanelWidth * 4 + row % 4]);
+      values[i] = scale * static_cast<float>(((upper ? byte >> 4 : byte) & mask) - zero_point) + minimum;
     }
-    const auto* scales = reinterpret_cast<const uint16_t*>(panel + GroupScales(shape, k / kGroupSize));
-    const float minimum = shape.type == WeightType::kQ4_1 ? HalfToFloat(scales[kPanelWidth + column]) : 0.0F;
-    out[k] = HalfToFloat(scales[column]) * static_cast<float>(quant) + minimum;
   }
 }
 
