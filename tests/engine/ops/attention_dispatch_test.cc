@@ -1,31 +1,15 @@
 // Attention on the instruction sets that other processors have.
 
-#include <hwy/targets.h>
-
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <cmath>
 
 #include "tests/engine/ops/attention_harness.h"
+#include "tests/engine/ops/forced_target.h"
 
 namespace quire::testing {
 namespace {
-
-// While it lives, vector code is that of one instruction set.
-class ForcedTarget {
- public:
-  explicit ForcedTarget(int64_t target) { Choose(target); }
-  ForcedTarget(const ForcedTarget&) = delete;
-  ForcedTarget& operator=(const ForcedTarget&) = delete;
-  ~ForcedTarget() { Choose(0); }
-
- private:
-  static void Choose(int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
 
 constexpr int64_t kTokens = 300;
 // Rows enough at once for the micro-kernels, whatever the group.
@@ -43,7 +27,7 @@ Matrix TokenByToken(const AttentionShape& shape, const AttentionSequence& sequen
 
 TEST_CASE("attention equals the formula on every instruction set, and AVX2's sums equal AVX-512's in bits", "[ops]") {
   const int64_t target = GENERATE(int64_t{HWY_SSE2}, int64_t{HWY_AVX2}, int64_t{HWY_AVX3});
-  if ((hwy::SupportedTargets() & target) == 0) SKIP("this processor does not have the instructions");
+  if (!ForcedTarget::IsPossible(target)) SKIP("this processor does not have the instructions");
   AttentionShape shape = GENERATE(AttentionShape{.num_heads = 9, .num_kv_heads = 3, .head_dim = 64},
                                   AttentionShape{.num_heads = 5, .num_kv_heads = 1, .head_dim = 22, .block_size = 32},
                                   AttentionShape{.num_heads = 4, .num_kv_heads = 2, .head_dim = 128});

@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "engine/base/math.h"
+#include "tests/engine/ops/forced_target.h"
 
 namespace quire::testing {
 namespace {
 
 constexpr WeightType kAllTypes[] = {WeightType::kF32,  WeightType::kBF16, WeightType::kInt8,
                                     WeightType::kQ8_0, WeightType::kQ4_0, WeightType::kQ4_1};
+// The last is what most processors with AVX-512 have; which of them a processor takes by itself, it is among them.
+constexpr int64_t kTargets[] = {HWY_SSE2, HWY_AVX2, HWY_AVX3, HWY_AVX3_DL};
 constexpr DType kInputs[] = {DType::kF32, DType::kBF16, DType::kInt8};
 
 struct Case {
@@ -189,15 +192,18 @@ TEST_CASE("a packed linear layer equals the matrix product, for every kernel and
   const WeightType type = GENERATE(from_range(kAllTypes));
   const DType input = GENERATE(from_range(kInputs));
   const LinearOutput output = GENERATE(LinearOutput::kOverwrite, LinearOutput::kAccumulate);
+  const int64_t target = GENERATE(from_range(kTargets));
   if (input == DType::kInt8 && !IsQuantized(type)) return;
   if (input == DType::kBF16 && type == WeightType::kF32) return;
+  if (!ForcedTarget::IsPossible(target)) SKIP("this processor does not have the instructions");
+  const ForcedTarget forced(target);
   Fixture fixture(size, type, input, output);
   const float initial = output == LinearOutput::kAccumulate ? 0.5F : 0.0F;
   for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 31, 77, 130}) {
     const std::vector<float> x = RandomValues(rows * size.in_features, rows);
     const std::vector<float> out = fixture.Forward(x, rows, output == LinearOutput::kAccumulate ? 0.5F : 1e6F);
     INFO(size.out_features << " x " << size.in_features << " " << ToString(type) << " in " << ToString(input)
-                           << ", rows " << rows);
+                           << ", rows " << rows << ", " << hwy::TargetName(target));
     CHECK(WorstRelativeError(fixture, input, x, rows, initial, out) <= ToleranceFor(type, input));
   }
 }
@@ -209,6 +215,11 @@ TEST_CASE("a row's bits do not depend on how many rows are computed with it, in 
   if (input == DType::kInt8 && !IsQuantized(type)) return;
   if (input == DType::kBF16 && type == WeightType::kF32) return;
   const LinearOutput output = GENERATE(LinearOutput::kOverwrite, LinearOutput::kAccumulate);
+  const int64_t target = GENERATE(from_range(kTargets));
+  if (!ForcedTarget::IsPossible(target)) SKIP("this processor does not have the instructions");
+  // The baseline has no fused multiply-add, which oneDNN's micro-kernels use for more rows.
+  if (target == HWY_SSE2 && input == DType::kF32) return;
+  const ForcedTarget forced(target);
   Fixture fixture(size, type, input, output);
   constexpr int64_t kRows = 77;
   const std::vector<float> x = RandomValues(kRows * size.in_features, 3);
@@ -251,6 +262,23 @@ TEST_CASE("a gated layer is the SiLU of one half of its products times the other
     INFO(size.out_features << " x " << size.in_features << " " << ToString(type) << " in " << ToString(input)
                            << ", rows " << rows);
     CHECK(worst <= 1e-5);
+  }
+}
+
+TEST_CASE("integer dot products give the same bits on every instruction set with fused multiply-adds", "[ops]") {
+  const WeightType type = GENERATE(WeightType::kInt8, WeightType::kQ8_0, WeightType::kQ4_0, WeightType::kQ4_1);
+  const Case size = {96, 576};
+  constexpr int64_t kRows = 7;
+  const std::vector<float> x = RandomValues(kRows * size.in_features, 4);
+  std::vector<float> expected;
+  for (const int64_t target : {HWY_AVX2, HWY_AVX3, HWY_AVX3_DL}) {
+    if (!ForcedTarget::IsPossible(target)) continue;
+    const ForcedTarget forced(target);
+    Fixture fixture(size, type, DType::kInt8);
+    const std::vector<float> out = fixture.Forward(x, kRows, 0);
+    if (expected.empty()) expected = out;
+    INFO(ToString(type) << ", " << hwy::TargetName(target));
+    CHECK(out == expected);
   }
 }
 
