@@ -27,7 +27,7 @@ struct Case {
   int64_t in_features;
 };
 
-const Case kCases[] = {{32, 64}, {33, 32}, {960, 576}, {7, 160}, {576, 1536}};
+const Case kCases[] = {{32, 64}, {33, 32}, {1056, 32}, {7, 160}, {64, 1536}};
 
 std::vector<float> RandomValues(int64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
