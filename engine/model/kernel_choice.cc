@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/strings/str_join.h"
@@ -131,7 +132,8 @@ std::string DescribeTimes(const Site& site, const std::vector<Candidate>& candid
       text += std::format("{} {:.0f}", bucket == 0 ? "" : ",", candidate.times[bucket] * 1e6);
     }
   }
-  return text + " us at 1, 4, 16, 32, 64, 256 rows";
+  text += std::format(" us at {} rows", absl::StrJoin(std::span(kRowBuckets).first(kRowBuckets.size() - 1), ", "));
+  return text;
 }
 
 // Measures where there is a choice.

@@ -29,15 +29,16 @@ HWY_INLINE FloatVec Halves(const std::byte* from) {
 
 HWY_INLINE Affine AffineOf(const WeightPanel& shape, const std::byte* panel, int64_t group, int64_t column) {
   const FloatTag d;
+  const auto zero = hn::Set(d, -static_cast<float>(ZeroPoint(shape.type)));
   if (shape.type == WeightType::kInt8) {
-    const auto* scales = reinterpret_cast<const float*>(panel + shape.num_groups() * shape.BytesPerGroup());
+    const auto* scales = reinterpret_cast<const float*>(panel + shape.ChannelScalesOffset());
     const auto scale = hn::LoadU(d, scales + column);
-    return {scale, hn::Mul(scale, hn::Set(d, -128.0F))};
+    return {scale, hn::Mul(scale, zero)};
   }
-  const std::byte* scales = panel + group * shape.BytesPerGroup() + shape.QuantBytesPerGroup();
+  const std::byte* scales = panel + shape.GroupScalesOffset(group);
   const auto scale = Halves(scales + column * 2);
   if (shape.type == WeightType::kQ4_1) return {scale, Halves(scales + (kPanelWidth + column) * 2)};
-  return {scale, hn::Mul(scale, hn::Set(d, shape.type == WeightType::kQ4_0 ? -8.0F : -128.0F))};
+  return {scale, hn::Mul(scale, zero)};
 }
 
 // Input i of four whose bytes lie side by side in each lane; their quants have kBits bits.

@@ -51,10 +51,8 @@ HWY_INLINE IntVec DotBytes(IntVec sum, ByteVec weights, SignedByteVec inputs) {
 }
 
 // What DotBytes takes for 0 in a weight of each type.
-constexpr int32_t ZeroPoint(WeightType type) {
-  if (type == WeightType::kQ4_0) return 8;
-  if (type == WeightType::kQ4_1) return 0;
-  return HWY_TARGET <= HWY_AVX3_DL ? 128 : 0;
+constexpr int32_t DotZeroPoint(WeightType type) {
+  return HasNibbles(type) || HWY_TARGET <= HWY_AVX3_DL ? ZeroPoint(type) : 0;
 }
 
 // Output features [column, column + kPanelVecs * kLanes) of kPanels neighbouring panels for kRows rows, summed in
@@ -103,7 +101,7 @@ struct Tile {
                                IntVec (&dots)[kRows][kVecs]) {
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-      constexpr int32_t kZero = ZeroPoint(kType);
+      constexpr int32_t kZero = DotZeroPoint(kType);
       const auto start =
           kZero == 0 ? hn::Zero(IntTag()) : hn::Set(IntTag(), -kZero * args.a.sums[first + r * num_groups]);
 #pragma GCC unroll 8

@@ -10,8 +10,6 @@
 namespace quire {
 namespace {
 
-constexpr int kZeroPoint = 128;  // of quants stored as q + 128
-
 // Where the quant of input `k` and output feature `column` lies.
 struct QuantPlace {
   int64_t byte;
@@ -26,21 +24,15 @@ struct QuantPlace {
   }
 };
 
-// Byte offsets of a group's scales, and of the scales of all output features of an int8 panel.
-int64_t GroupScales(const WeightPanel& shape, int64_t group) {
-  return group * shape.BytesPerGroup() + shape.QuantBytesPerGroup();
-}
-int64_t ChannelScales(const WeightPanel& shape) { return shape.num_groups() * shape.BytesPerGroup(); }
-
 void PackInt8Row(const WeightPanel& shape, std::span<const float> row, int64_t column, std::byte* panel) {
   float largest = 0;
   for (const float value : row) largest = std::max(largest, std::abs(value));
   const float scale = largest / 127.0F;
   const float inverse = largest > 0 ? 127.0F / largest : 0.0F;
-  reinterpret_cast<float*>(panel + ChannelScales(shape))[column] = scale;
+  reinterpret_cast<float*>(panel + shape.ChannelScalesOffset())[column] = scale;
   for (int64_t k = 0; k < shape.k; ++k) {
     const auto quant = static_cast<int>(std::lrint(row[k] * inverse));
-    panel[QuantPlace(shape, k, column).byte] = static_cast<std::byte>(quant + kZeroPoint);
+    panel[QuantPlace(shape, k, column).byte] = static_cast<std::byte>(quant + ZeroPoint(WeightType::kInt8));
   }
 }
 
@@ -57,9 +49,9 @@ struct ScaleAndMinimum {
 
 ScaleAndMinimum ScaleOf(const WeightPanel& shape, const std::byte* panel, int64_t group, int64_t column) {
   if (shape.type == WeightType::kInt8) {
-    return {reinterpret_cast<const float*>(panel + ChannelScales(shape))[column], 0.0F};
+    return {reinterpret_cast<const float*>(panel + shape.ChannelScalesOffset())[column], 0.0F};
   }
-  const auto* scales = reinterpret_cast<const uint16_t*>(panel + GroupScales(shape, group));
+  const auto* scales = reinterpret_cast<const uint16_t*>(panel + shape.GroupScalesOffset(group));
   return {HalfToFloat(scales[column]),
           shape.type == WeightType::kQ4_1 ? HalfToFloat(scales[kPanelWidth + column]) : 0.0F};
 }
@@ -104,7 +96,7 @@ void PackQuants(const WeightPanel& shape, const QuantRows& rows, std::byte* pane
       panel[place.byte] |= static_cast<std::byte>(quants[k] << place.shift);
     }
     for (int64_t group = 0; group < shape.num_groups(); ++group) {
-      auto* scales = reinterpret_cast<uint16_t*>(panel + GroupScales(shape, group));
+      auto* scales = reinterpret_cast<uint16_t*>(panel + shape.GroupScalesOffset(group));
       scales[column] = rows.scales[column * shape.num_groups() + group];
       if (shape.type == WeightType::kQ4_1) {
         scales[kPanelWidth + column] = rows.minima[column * shape.num_groups() + group];
@@ -127,7 +119,7 @@ void UnpackColumn(const WeightPanel& shape, const std::byte* panel, int64_t colu
   }
   const bool nibbles = HasNibbles(shape.type);
   const int mask = nibbles ? 0x0f : 0xff;
-  const int zero_point = nibbles ? (shape.type == WeightType::kQ4_0 ? 8 : 0) : kZeroPoint;
+  const int zero_point = ZeroPoint(shape.type);
   for (int64_t group = 0; group < shape.num_groups(); ++group) {
     const auto [scale, minimum] = ScaleOf(shape, panel, group, column);
     const std::byte* quants = panel + group * shape.BytesPerGroup() + column * 4;

@@ -33,6 +33,9 @@ struct WeightPanel {
     if (type == WeightType::kInt8) return QuantBytesPerGroup();
     return QuantBytesPerGroup() + (type == WeightType::kQ4_1 ? 2 * kHalves : kHalves);
   }
+  // Byte offsets of a group's scales, and of the scales of all output features of an int8 panel.
+  int64_t GroupScalesOffset(int64_t group) const { return group * BytesPerGroup() + QuantBytesPerGroup(); }
+  int64_t ChannelScalesOffset() const { return num_groups() * BytesPerGroup(); }
   int64_t bytes() const;
 };
 

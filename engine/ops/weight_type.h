@@ -20,6 +20,12 @@ constexpr bool IsGrouped(WeightType type) {
 constexpr bool IsQuantized(WeightType type) { return IsGrouped(type) || type == WeightType::kInt8; }
 constexpr bool HasNibbles(WeightType type) { return type == WeightType::kQ4_0 || type == WeightType::kQ4_1; }
 
+// The stored quant that means 0, where quants are stored as bytes or nibbles without a sign.
+constexpr int32_t ZeroPoint(WeightType type) {
+  if (type == WeightType::kQ4_1) return 0;
+  return type == WeightType::kQ4_0 ? 8 : 128;
+}
+
 constexpr std::string_view ToString(WeightType type) {
   switch (type) {
     case WeightType::kF32: return "f32";
