@@ -151,17 +151,13 @@ InputTypes Choose(const std::vector<DType>& inputs, bool deterministic, const Si
 // "qkv int8, from 65 rows bf16".
 std::string DescribeChoice(const Site& site) {
   std::string text(site.name);
-  std::optional<DType> last;
-  int64_t first_rows = 1;
-  for (const int64_t last_rows : kRowBuckets) {
-    const DType input = site.linear->kernels().InputFor(last_rows);
-    if (!last) {
-      text += std::format(" {}", ToString(input));
-    } else if (input != *last) {
-      text += std::format(", from {} rows {}", first_rows, ToString(input));
-    }
-    last = input;
-    first_rows = last_rows + 1;
+  DType input = site.linear->kernels().InputFor(1);
+  text += std::format(" {}", ToString(input));
+  for (size_t bucket = 1; bucket < kRowBuckets.size(); ++bucket) {
+    const int64_t first_rows = kRowBuckets[bucket - 1] + 1;
+    const DType next = site.linear->kernels().InputFor(first_rows);
+    if (next != input) text += std::format(", from {} rows {}", first_rows, ToString(next));
+    input = next;
   }
   return text;
 }
