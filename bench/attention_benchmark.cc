@@ -10,6 +10,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,8 @@ std::vector<float> RandomValues(int64_t count) {
 
 class AttentionStep {
  public:
-  AttentionStep(const Heads& heads, const Step& step, DType kv_type, int64_t num_threads)
+  // Throws where this processor has no kernels for the type of the prompts' matmuls.
+  AttentionStep(const Heads& heads, const Step& step, DType kv_type, DType matmul_type, int64_t num_threads)
       : heads_(heads),
         step_(step),
         config_{.num_heads = heads.num_heads,
@@ -67,6 +69,7 @@ class AttentionStep {
         out_(num_tokens(), q_size(), InputForms{}),
         seq_lens_(step.num_seqs, step.context),
         block_tables_(num_blocks_) {
+    if (!attention_.UseMatmuls(matmul_type)) throw std::runtime_error("no matmuls of this type here");
     for (int64_t seq = 0; seq <= step.num_seqs; ++seq) query_start_loc_.push_back(seq * step.num_queries);
     std::iota(block_tables_.begin(), block_tables_.end(), 0);
     std::shuffle(block_tables_.begin(), block_tables_.end(), std::mt19937(1));
@@ -125,22 +128,23 @@ class AttentionStep {
   int64_t layer_ = 0;
 };
 
-void Attention(benchmark::State& state, const Heads& heads, const Step& step, DType kv_type, int64_t num_threads) {
-  AttentionStep attention(heads, step, kv_type, num_threads);
+void Attention(benchmark::State& state, const Heads& heads, const Step& step, DType kv_type, DType matmul_type,
+               int64_t num_threads) {
+  AttentionStep attention(heads, step, kv_type, matmul_type, num_threads);
   for (auto _ : state) attention.Run();
   const auto per_second = benchmark::Counter::kIsIterationInvariantRate;
   state.counters["GFLOP/s"] = benchmark::Counter(attention.Operations() / 1e9, per_second);
   state.counters["KV GB/s"] = benchmark::Counter(static_cast<double>(attention.LayerBytes()) / 1e9, per_second);
 }
 
-void Register(const Heads& heads, const Step& step, DType kv_type, int64_t num_threads) {
-  const std::string name = step.num_queries > 1
-                               ? "prefill/" + std::to_string(step.num_queries)
-                               : "decode/" + std::to_string(step.num_seqs) + "x" + std::to_string(step.context);
+void Register(const Heads& heads, const Step& step, DType kv_type, DType matmul_type, int64_t num_threads) {
+  const std::string name =
+      step.num_queries > 1 ? "prefill/" + std::to_string(step.num_queries) + "/" + std::string(ToString(matmul_type))
+                           : "decode/" + std::to_string(step.num_seqs) + "x" + std::to_string(step.context);
   benchmark::RegisterBenchmark(
       (name + "/" + heads.name + "/" + std::string(ToString(kv_type)) + "/threads:" + std::to_string(num_threads))
           .c_str(),
-      [=](benchmark::State& state) { Attention(state, heads, step, kv_type, num_threads); })
+      [=](benchmark::State& state) { Attention(state, heads, step, kv_type, matmul_type, num_threads); })
       ->UseRealTime()
       ->Unit(benchmark::kMicrosecond);
 }
@@ -150,10 +154,13 @@ void RegisterAll() {
   for (const Heads& heads : kHeads) {
     for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kInt8}) {
       for (const int64_t num_threads : {1, 2}) {
-        for (const int64_t prompt : {512, 2048}) Register(heads, {1, prompt, prompt}, kv_type, num_threads);
+        for (const int64_t prompt : {512, 2048}) {
+          Register(heads, {1, prompt, prompt}, kv_type, DType::kF32, num_threads);
+          if (kv_type != DType::kF32) Register(heads, {1, prompt, prompt}, kv_type, DType::kBF16, num_threads);
+        }
         for (const int64_t num_seqs : {1, 16, 32}) {
           for (const int64_t context : {512, 1024, 4096}) {
-            Register(heads, {num_seqs, context, 1}, kv_type, num_threads);
+            Register(heads, {num_seqs, context, 1}, kv_type, DType::kF32, num_threads);
           }
         }
       }

@@ -26,7 +26,7 @@ Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderL
 }
 
 absl::StatusOr<KernelChoice> Decoder::ChooseKernels(std::string_view compute_type, bool deterministic) {
-  return quire::ChooseKernels(compute_type, deterministic, weights_, workspace_, *team_);
+  return quire::ChooseKernels(compute_type, deterministic, weights_, cache_.layer(0), workspace_, *team_);
 }
 
 MatrixView<float> Decoder::Forward(const ForwardBatch& batch) {

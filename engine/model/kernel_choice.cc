@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_join.h"
 #include "engine/base/log.h"
+#include "engine/base/math.h"
 #include "engine/base/status.h"
 
 namespace quire {
@@ -49,23 +50,25 @@ std::vector<Site> SitesOf(const LinearKernels& kernels, const ModelWeights& weig
 // Seconds for each bucket of rows.
 using Times = std::array<double, kRowBuckets.size()>;
 
-double MeasureOnce(const Site& site, int64_t rows, ThreadTeam& team) {
+using Work = std::function<void(Worker&)>;
+
+double MeasureOnce(const Work& work, ThreadTeam& team) {
   const auto start = std::chrono::steady_clock::now();
   team.Run([&](Worker& worker) {
-    site.forward(worker, rows);
+    work(worker);
     Brgemm::ReleaseThread();
   });
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // The best of several runs, repeated until another one comes close to it: a neighbour on the processor must not decide.
-double MeasureRows(const Site& site, int64_t rows, ThreadTeam& team) {
+double Measure(const Work& work, ThreadTeam& team) {
   constexpr double kCloseRatio = 1.15;
   constexpr double kLongSeconds = 0.01;  // tells kernels apart without much repetition
   double best = std::numeric_limits<double>::infinity();
   double second = best;
   for (int run = 0; run < 25; ++run) {
-    const double seconds = MeasureOnce(site, rows, team);
+    const double seconds = MeasureOnce(work, team);
     second = std::min(second, std::max(seconds, best));
     best = std::min(best, seconds);
     const int min_runs = seconds > kLongSeconds ? 2 : 5;
@@ -74,17 +77,21 @@ double MeasureRows(const Site& site, int64_t rows, ThreadTeam& team) {
   return best;
 }
 
+constexpr int64_t kMostRows = 256;    // more behave alike
+constexpr double kClearRatio = 1.05;  // what a type that is not the first candidate must be faster by
+
 // For each bucket that a step can reach. Timing does not depend on values.
-Times Measure(const Site& site, DType input, LinearKernels& kernels, ThreadTeam& team) {
-  constexpr int64_t kMostRows = 256;  // more behave alike
+Times MeasureBuckets(const Site& site, DType input, LinearKernels& kernels, ThreadTeam& team) {
   InputTypes inputs;
   inputs.fill(input);
   kernels.SetInputs(inputs);
   Times times;
   int64_t measured_rows = 0;
+  double seconds = 0;
   for (size_t bucket = 0; bucket < times.size(); ++bucket) {
     const int64_t rows = std::min({kRowBuckets[bucket], kMostRows, site.input->max_rows()});
-    times[bucket] = rows == measured_rows ? times[bucket - 1] : MeasureRows(site, rows, team);
+    if (rows != measured_rows) seconds = Measure([&](Worker& worker) { site.forward(worker, rows); }, team);
+    times[bucket] = seconds;
     measured_rows = rows;
   }
   return times;
@@ -103,7 +110,6 @@ struct Candidate {
 
 // Those behind the first must be clearly faster.
 InputTypes Fastest(const std::vector<Candidate>& candidates, bool deterministic) {
-  constexpr double kClearRatio = 1.05;
   InputTypes result;
   for (size_t bucket = 0; bucket < result.size(); ++bucket) {
     const auto time = [&](const Candidate& candidate) {
@@ -143,7 +149,7 @@ InputTypes Choose(const std::vector<DType>& inputs, bool deterministic, const Si
   chosen.fill(inputs.front());
   if (inputs.size() == 1) return chosen;
   std::vector<Candidate> candidates;
-  for (const DType input : inputs) candidates.push_back({input, Measure(site, input, kernels, team)});
+  for (const DType input : inputs) candidates.push_back({input, MeasureBuckets(site, input, kernels, team)});
   log::Info("kernels: {}", DescribeTimes(site, candidates));
   return Fastest(candidates, deterministic);
 }
@@ -162,14 +168,17 @@ std::string DescribeChoice(const Site& site) {
   return text;
 }
 
+bool IsInUse(DType type, const ModelWeights& weights) {
+  return std::ranges::any_of(weights.kernels, [&](const auto& kernels) {
+    return std::ranges::any_of(kRowBuckets, [&](int64_t rows) { return kernels->InputFor(rows) == type; });
+  });
+}
+
 // All types in use, in order of their width.
 std::string TypesInUse(const ModelWeights& weights) {
   std::string text;
   for (const DType type : {DType::kInt8, DType::kBF16, DType::kF32}) {
-    const bool used = std::ranges::any_of(weights.kernels, [&](const auto& kernels) {
-      return std::ranges::any_of(kRowBuckets, [&](int64_t rows) { return kernels->InputFor(rows) == type; });
-    });
-    if (used) text += StrCat(text.empty() ? "" : ", ", ToString(type));
+    if (IsInUse(type, weights)) text += StrCat(text.empty() ? "" : ", ", ToString(type));
   }
   return text;
 }
@@ -184,6 +193,36 @@ void ConnectReaders(const ModelWeights& weights, Workspace& workspace) {
   workspace.head_input.AddReader(weights.lm_head.kernels());
 }
 
+// Seconds of a prompt's attention in its longest chunk, all of whose keys lie in the cache's first block.
+double MeasureAttention(const KvLayerView& cache, Workspace& workspace, ThreadTeam& team) {
+  const int64_t rows = std::min(kMostRows, workspace.attended.max_rows());
+  const std::vector<BlockId> block_table(CeilDiv(rows, cache.layout.block_size), 0);
+  const int64_t query_start_loc[] = {0, rows};
+  workspace.SetRows(rows, 0);
+  workspace.attention.SetBatch({.query_start_loc = query_start_loc,
+                                .seq_lens = {&rows, 1},
+                                .block_tables = block_table.data(),
+                                .max_blocks_per_seq = static_cast<int64_t>(block_table.size())});
+  return Measure(
+      [&](Worker& worker) { workspace.attention.Forward(worker, cache, workspace.qkv(rows), workspace.attended); },
+      team);
+}
+
+// Prompts' attention is in f32, in which a row's bits do not depend on its batch, or, where linear layers round their
+// inputs anyway and batches may matter, in bf16 if that is faster.
+std::string ChooseAttention(bool deterministic, const ModelWeights& weights, const KvLayerView& cache,
+                            Workspace& workspace, ThreadTeam& team) {
+  const bool rounds = IsInUse(DType::kBF16, weights) || IsInUse(DType::kInt8, weights);
+  if (deterministic || !rounds) return "attention f32";
+  const double f32_seconds = MeasureAttention(cache, workspace, team);
+  if (!workspace.attention.UseMatmuls(DType::kBF16)) return "attention f32";
+  const double bf16_seconds = MeasureAttention(cache, workspace, team);
+  log::Info("kernels: attention; f32 {:.0f}; bf16 {:.0f} us", f32_seconds * 1e6, bf16_seconds * 1e6);
+  if (bf16_seconds * kClearRatio < f32_seconds) return "attention f32, of prompts bf16";
+  workspace.attention.UseMatmuls(DType::kF32);
+  return "attention f32";
+}
+
 std::optional<DType> ParseInput(std::string_view word) {
   for (const DType type : {DType::kF32, DType::kBF16, DType::kInt8}) {
     if (word == ToString(type)) return type;
@@ -194,7 +233,7 @@ std::optional<DType> ParseInput(std::string_view word) {
 }  // namespace
 
 absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool deterministic, ModelWeights& weights,
-                                           Workspace& workspace, ThreadTeam& team) {
+                                           const KvLayerView& cache, Workspace& workspace, ThreadTeam& team) {
   const std::optional<DType> asked = ParseInput(requested);
   bool granted = false;
   std::vector<std::string> choices;
@@ -214,6 +253,7 @@ absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool dete
                            "auto, or a type that these weights can be read in on this processor");
   }
   ConnectReaders(weights, workspace);
+  choices.push_back(ChooseAttention(deterministic, weights, cache, workspace, team));
   const std::string how = asked ? "asked for: " : "as the weights are stored, or faster and no less accurate: ";
   return KernelChoice{TypesInUse(weights), how + absl::StrJoin(choices, "; ")};
 }

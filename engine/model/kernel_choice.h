@@ -24,7 +24,8 @@ struct KernelChoice {
 //     or bf16. `deterministic` takes one for all numbers of rows, so that a row's result does not depend on its batch.
 //   "f32", "bf16", "int8": this one wherever the storage allows it. InvalidArgument if it allows it nowhere, or if the
 //     processor has no kernels for it.
+// Then those of prompts' attention, measured on `cache`, one layer's.
 absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool deterministic, ModelWeights& weights,
-                                           Workspace& workspace, ThreadTeam& team);
+                                           const KvLayerView& cache, Workspace& workspace, ThreadTeam& team);
 
 }  // namespace quire

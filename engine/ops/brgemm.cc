@@ -14,6 +14,8 @@ namespace {
 // Rows are covered greedily by these block sizes, so that six kernels serve every number of rows.
 constexpr std::array<int64_t, 6> kRowBlocks = {32, 16, 8, 4, 2, 1};
 
+constexpr int64_t kMaxTerms = 2;
+
 dnnl::memory::data_type ToDnnl(DType dtype) {
   return dtype == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
@@ -23,8 +25,8 @@ std::optional<dnnl::ukernel::brgemm> Generate(const BrgemmShape& shape, int64_t 
   const auto type = ToDnnl(shape.input_type);
   const int64_t ldb = shape.ldb != 0 ? shape.ldb : shape.n;
   try {
-    dnnl::ukernel::brgemm kernel(rows, shape.n, shape.k, /*batch_size=*/1, shape.lda, ldb, shape.ldc, type, type,
-                                 dnnl::memory::data_type::f32);
+    dnnl::ukernel::brgemm kernel(rows, shape.n, shape.k, /*batch_size=*/shape.terms, shape.lda, ldb, shape.ldc, type,
+                                 type, dnnl::memory::data_type::f32);
     kernel.set_add_C(shape.accumulate);
     kernel.finalize();
     const auto expected_pack = shape.input_type == DType::kF32 ? pack_type::no_trans : pack_type::pack32;
@@ -50,6 +52,7 @@ Brgemm& Brgemm::operator=(Brgemm&&) noexcept = default;
 Brgemm::~Brgemm() = default;
 
 std::optional<Brgemm> Brgemm::Create(const BrgemmShape& shape) {
+  QUIRE_CHECK(shape.terms >= 1 && shape.terms <= kMaxTerms);
   auto kernels = std::make_unique<Kernels>();
   kernels->shape = shape;
   for (size_t i = 0; i < kRowBlocks.size(); ++i) {
@@ -61,8 +64,9 @@ std::optional<Brgemm> Brgemm::Create(const BrgemmShape& shape) {
 }
 
 void Brgemm::Execute(const void* a, const void* b, float* c, int64_t rows, std::byte* scratch) const {
-  constexpr dnnl_dim_t kNoOffsets[2] = {0, 0};  // of the one pair (A, B)
   const BrgemmShape& shape = kernels_->shape;
+  // Of each term's A and B, in bytes.
+  const dnnl_dim_t offsets[2 * kMaxTerms] = {0, 0, shape.term_stride * SizeOf(shape.input_type), 0};
   const auto* a_bytes = static_cast<const std::byte*>(a);
   int64_t row = 0;
   for (size_t i = 0; i < kRowBlocks.size(); ++i) {
@@ -70,9 +74,8 @@ void Brgemm::Execute(const void* a, const void* b, float* c, int64_t rows, std::
     const auto& kernel = kernels_->by_row_block[i];
     kernel.set_hw_context();
     for (; rows - row >= kRowBlocks[i]; row += kRowBlocks[i]) {
-      const dnnl_status_t status =
-          dnnl_brgemm_execute(kernel.get(), a_bytes + row * shape.lda * SizeOf(shape.input_type), b, kNoOffsets,
-                              c + row * shape.ldc, scratch);
+      const dnnl_status_t status = dnnl_brgemm_execute(
+          kernel.get(), a_bytes + row * shape.lda * SizeOf(shape.input_type), b, offsets, c + row * shape.ldc, scratch);
       QUIRE_DCHECK(status == dnnl_success);
       static_cast<void>(status);
     }

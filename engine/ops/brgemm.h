@@ -9,13 +9,14 @@
 
 namespace quire {
 
-// C [rows, n] (+)= A [rows, k] x B [k, n] by oneDNN's matmul micro-kernels, which run on the calling thread alone and
-// so inside a parallel region. A is row-major with row stride lda. B is row-major with row stride ldb
-// for f32; for bf16 it is packed in pairs along k: [k / 2, n, 2], with k even. C is f32 with row stride ldc.
-// Source: oneDNN's ukernel API (dnnl::ukernel::brgemm).
+// C [rows, n] (+)= (A_0 + A_1 + ..) [rows, k] x B [k, n] by oneDNN's matmul micro-kernels, which run on the calling
+// thread alone and so inside a parallel region. Each of the `terms` A_i is row-major with row stride lda, and A_i + 1
+// lies term_stride elements behind A_i. B is row-major with row stride ldb for f32; for bf16 it is packed in pairs
+// along k: [k / 2, ldb, 2], with k even. C is f32 with row stride ldc. Source: oneDNN's ukernel API
+// (dnnl::ukernel::brgemm).
 //
-// In f32 an element of C is one chain of fused multiply-adds in order of k, whatever `rows` is, so a row's result does
-// not depend on its neighbours.
+// In f32, of one term, an element of C is one chain of fused multiply-adds in order of k, whatever `rows` is, so a
+// row's result does not depend on its neighbours.
 struct BrgemmShape {
   int64_t n = 0;
   int64_t k = 0;
@@ -24,6 +25,8 @@ struct BrgemmShape {
   int64_t ldc = 0;
   DType input_type = DType::kF32;  // of A and B
   bool accumulate = false;         // C += instead of C =
+  int64_t terms = 1;               // 1 or 2
+  int64_t term_stride = 0;
 };
 
 class Brgemm {

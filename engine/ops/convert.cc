@@ -33,6 +33,24 @@ void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out) {
   for (; i < count; ++i) out[i] = ToBFloat16(values[i]);
 }
 
+void SplitIntoBFloat16(const float* values, float factor, int64_t count, BFloat16* high, BFloat16* low) {
+  const hn::CappedTag<float, 16> df;
+  const hn::RebindToUnsigned<decltype(df)> du32;
+  const hn::Rebind<uint16_t, decltype(df)> du16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(df));
+  const auto store = [&](auto bits, BFloat16* out, size_t n) HWY_ATTR {
+    hn::StoreN(hn::TruncateTo(du16, hn::ShiftRight<16>(bits)), du16, reinterpret_cast<uint16_t*>(out), n);
+  };
+  for (int64_t i = 0; i < count; i += lanes) {
+    const size_t n = count - i < lanes ? count - i : lanes;
+    const auto value = hn::Mul(hn::LoadN(df, values + i, n), hn::Set(df, factor));
+    const auto cut_off = hn::And(hn::BitCast(du32, value), hn::Set(du32, 0xffff0000U));
+    const auto rest = hn::Sub(value, hn::BitCast(df, cut_off));
+    store(cut_off, high + i, n);
+    store(hn::Add(hn::BitCast(du32, rest), hn::Set(du32, 0x8000)), low + i, n);
+  }
+}
+
 void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
   const hn::ScalableTag<float> df;
   const hn::Repartition<uint32_t, decltype(df)> du32;
@@ -98,6 +116,26 @@ void ExpandInt8(const int8_t* values, int64_t rows, int64_t cols, float* out, in
   }
 }
 
+void PackInt8Pairs(const int8_t* values, int64_t rows, int64_t cols, BFloat16* out, int64_t out_stride) {
+  const hn::CappedTag<float, 16> df;
+  const hn::RebindToSigned<decltype(df)> di32;
+  const hn::RebindToUnsigned<decltype(df)> du32;
+  const hn::Rebind<int8_t, decltype(df)> di8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(df));
+  const auto bits = [&](const int8_t* from, size_t n) HWY_ATTR {
+    return hn::BitCast(du32, hn::ConvertTo(df, hn::PromoteTo(di32, hn::LoadN(di8, from, n))));
+  };
+  for (int64_t row = 0; row < rows; row += 2) {
+    const int8_t* even = values + row * cols;
+    auto* to = reinterpret_cast<uint32_t*>(out + row * out_stride);
+    for (int64_t col = 0; col < cols; col += lanes) {
+      const size_t n = cols - col < lanes ? cols - col : lanes;
+      const auto pairs = hn::Or(hn::ShiftRight<16>(bits(even + col, n)), bits(even + cols + col, n));
+      hn::StoreN(pairs, du32, to + col, n);
+    }
+  }
+}
+
 }  // namespace quire::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -105,6 +143,8 @@ HWY_AFTER_NAMESPACE();
 namespace quire {
 
 HWY_EXPORT(ConvertToBFloat16);
+HWY_EXPORT(SplitIntoBFloat16);
+HWY_EXPORT(PackInt8Pairs);
 HWY_EXPORT(ExpandBFloat16Pairs);
 HWY_EXPORT(ExpandInt8);
 HWY_EXPORT(Int8ScaleOf);
@@ -112,6 +152,15 @@ HWY_EXPORT(ConvertToInt8);
 
 void ConvertToBFloat16(const float* values, int64_t count, BFloat16* out) {
   HWY_DYNAMIC_DISPATCH(ConvertToBFloat16)(values, count, out);
+}
+
+void SplitIntoBFloat16(const float* values, float factor, int64_t count, BFloat16* high, BFloat16* low) {
+  HWY_DYNAMIC_DISPATCH(SplitIntoBFloat16)(values, factor, count, high, low);
+}
+
+void PackInt8Pairs(const int8_t* values, int64_t rows, int64_t cols, BFloat16* out, int64_t out_stride) {
+  QUIRE_DCHECK(rows % 2 == 0);
+  HWY_DYNAMIC_DISPATCH(PackInt8Pairs)(values, rows, cols, out, out_stride);
 }
 
 void ExpandBFloat16Pairs(const BFloat16* packed, int64_t rows, int64_t cols, float* out, int64_t out_stride) {

@@ -29,6 +29,9 @@ class KvTiles {
   void ExpandKeys(int64_t out_stride, float* out) const;
   // The first num_keys values as one f32 matrix, without scales, zero past num_keys. // [width, head_dim]
   void ExpandValues(int64_t width, float* out) const;
+  // The same of a bf16 or int8 cache as bf16 in pairs along the dimension that the matmul sums over.
+  void PackKeys(int64_t out_stride, BFloat16* out) const;  // [head_dim / 2, out_stride, 2]
+  void PackValues(int64_t width, BFloat16* out) const;     // [width / 2, head_dim, 2]
   // The scales of an int8 cache's keys and values, each of whole blocks.
   void CopyScales(float* key_scales, float* value_scales) const;
 

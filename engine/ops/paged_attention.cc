@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/math.h"
@@ -13,15 +14,10 @@ namespace {
 
 // Rows of one item's matmuls: enough to pay for expanding a key tile, few enough for the second-level cache.
 constexpr int64_t kMaxItemRows = 192;
-// Rows whose scores are made, turned into weights and used before the next rows' are, so that they stay in the
-// first-level cache.
-constexpr int64_t kRowBlock = 32;
+constexpr int64_t kRowBlock = TileMatmuls::kRowBlock;
 // Up to here, vector code that reads the cache as it lies beats expanding tiles for the micro-kernels.
 constexpr int64_t kMaxVectorRows = 8;
-// Widths of a key tile that micro-kernels are made for.
-constexpr int64_t kKeyStep = 32;
-// Row stride of a key tile as one matrix: not a power of two, so that rows do not share the same few sets of the cache.
-constexpr int64_t kKeyStride = PagedAttention::kKeyTile + 16;
+constexpr int64_t kKeyStep = TileMatmuls::kKeyStep;
 // Keys are split among threads when a step has fewer items than this for each thread.
 constexpr int64_t kItemsPerThread = 4;
 
@@ -44,36 +40,53 @@ void Reset(const SoftmaxState& state, int64_t rows, int64_t head_dim) {
 
 // A worker's scratch, cut into the parts that an item needs.
 struct PagedAttention::Scratch {
-  float* queries;            // [rows, head_dim], scaled
   float* scores;             // [kRowBlock, kKeyTile]
   float* tile_values;        // [kRowBlock, head_dim]
   SoftmaxStats* tile_stats;  // [kRowBlock]
   SoftmaxState state;        // [rows]
-  float* keys;               // [head_dim, kKeyStride]
-  float* values;             // [kKeyTile, head_dim]
   float* key_scales;         // [kKeyTile]
   float* value_scales;       // [kKeyTile]
-  std::byte* brgemm;         // [Brgemm::kScratchBytes]
+  TileMatmuls::Scratch matmuls;
 
-  // Sizes in floats, in the order of the members.
-  static std::array<int64_t, 10> Sizes(const AttentionConfig& config) {
+  // Vector code's queries lie where the matmuls' would. // [rows, head_dim], scaled
+  float* vector_queries() const { return reinterpret_cast<float*>(matmuls.queries); }
+
+  // Sizes in floats, in the order of In.
+  static std::array<int64_t, 11> Sizes(const AttentionConfig& config) {
     constexpr int64_t kStats = sizeof(SoftmaxStats) / sizeof(float);
     const int64_t head_dim = config.layout.head_dim;
     const int64_t rows = RowsPerItem(Group(config));
-    return {rows * head_dim, kRowBlock * kKeyTile,  kRowBlock * head_dim, kRowBlock * kStats, rows * kStats,
-            rows * head_dim, kKeyStride * head_dim, kKeyTile * head_dim,  kKeyTile,           kKeyTile};
+    return {kRowBlock * kKeyTile,
+            kRowBlock * head_dim,
+            kRowBlock * kStats,
+            rows * kStats,
+            rows * head_dim,
+            kKeyTile,
+            kKeyTile,
+            rows * head_dim,
+            head_dim * TileMatmuls::kKeyStride,
+            kKeyTile * head_dim,
+            kRowBlock * kKeyTile};
   }
 
   static Scratch In(std::span<std::byte> bytes, const AttentionConfig& config) {
-    std::array<float*, 10> parts;
-    std::byte* next = bytes.data();
     const auto sizes = Sizes(config);
+    std::array<std::byte*, sizes.size()> parts;
+    std::byte* next = bytes.data();
     for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i] = reinterpret_cast<float*>(next);
+      parts[i] = next;
       next += AlignUp<int64_t>(sizes[i] * sizeof(float), 64);
     }
+    const auto floats = [&](size_t i) { return reinterpret_cast<float*>(parts[i]); };
     const auto stats = [&](size_t i) { return reinterpret_cast<SoftmaxStats*>(parts[i]); };
-    return {parts[0], parts[1], parts[2], stats(3), {stats(4), parts[5]}, parts[6], parts[7], parts[8], parts[9], next};
+    return {
+        .scores = floats(0),
+        .tile_values = floats(1),
+        .tile_stats = stats(2),
+        .state = {.stats = stats(3), .values = floats(4)},
+        .key_scales = floats(5),
+        .value_scales = floats(6),
+        .matmuls = {.queries = parts[7], .keys = parts[8], .values = parts[9], .weights = parts[10], .brgemm = next}};
   }
 };
 
@@ -86,18 +99,15 @@ PagedAttention::PagedAttention(const AttentionConfig& config)
       config.layout.num_kv_heads * (config.max_num_seqs + CeilDiv(config.max_tokens, QueriesPerItem(group())));
   items_.reserve(max_items + MaxPartials(config));
   joins_.reserve(kItemsPerThread * config.num_threads);
-  const int64_t head_dim = config.layout.head_dim;
-  for (int64_t width = kKeyStep; width <= kKeyTile; width += kKeyStep) {
-    auto scores = Brgemm::Create({.n = width, .k = head_dim, .lda = head_dim, .ldb = kKeyStride, .ldc = kKeyTile});
-    auto values = Brgemm::Create({.n = head_dim, .k = width, .lda = kKeyTile, .ldc = head_dim});
-    if (!scores || !values) {
-      score_kernels_.clear();
-      value_kernels_.clear();
-      return;
-    }
-    score_kernels_.push_back(*std::move(scores));
-    value_kernels_.push_back(*std::move(values));
-  }
+  UseMatmuls(DType::kF32);
+}
+
+bool PagedAttention::UseMatmuls(DType type) {
+  if (type == DType::kBF16 && config_.layout.dtype == DType::kF32) return false;
+  auto matmuls = TileMatmuls::Create(type, config_.layout.head_dim);
+  if (!matmuls && type != DType::kF32) return false;
+  matmuls_ = std::move(matmuls);
+  return true;
 }
 
 int64_t PagedAttention::BytesFor(const AttentionConfig& config) {
@@ -203,8 +213,12 @@ void PagedAttention::Attend(const Item& item, const Item* next, const KvLayerVie
   const int64_t rows = item.num_queries * group();
   // Row r is head r % group of query r / group; a query's heads of one group are neighbours already.
   for (int64_t query = 0; query < item.num_queries; ++query) {
-    Scale(queries.row_data(item.first_query + query) + item.kv_head * group() * head_dim, config_.score_scale,
-          group() * head_dim, scratch.queries + query * group() * head_dim);
+    const float* from = queries.row_data(item.first_query + query) + item.kv_head * group() * head_dim;
+    if (UsesVectorCode(rows)) {
+      Scale(from, config_.score_scale, group() * head_dim, scratch.vector_queries() + query * group() * head_dim);
+    } else {
+      matmuls_->SetQueries(from, config_.score_scale, query * group(), group(), scratch.matmuls);
+    }
   }
   Reset(state, rows, head_dim);
   const bool has_scales = cache.layout.dtype == DType::kInt8;
@@ -220,15 +234,12 @@ void PagedAttention::Attend(const Item& item, const Item* next, const KvLayerVie
                               .first_row_keys = Position(item.seq, item.first_query) + 1 - tile * kKeyTile,
                               .key_scales = has_scales ? scratch.key_scales : nullptr,
                               .value_scales = has_scales ? scratch.value_scales : nullptr};
-    if (!UsesVectorCode(rows)) {
-      tiles.ExpandKeys(kKeyStride, scratch.keys);
-      tiles.ExpandValues(scores.width, scratch.values);
-    }
+    if (!UsesVectorCode(rows)) matmuls_->SetTile(tiles, scores.width, scratch.matmuls);
     AttendTile(tiles, scores, state, scratch);
   }
 }
 
-bool PagedAttention::UsesVectorCode(int64_t rows) const { return score_kernels_.empty() || rows <= kMaxVectorRows; }
+bool PagedAttention::UsesVectorCode(int64_t rows) const { return !matmuls_ || rows <= kMaxVectorRows; }
 
 void PagedAttention::AttendTile(const KvTiles& tiles, const ScoreTile& all, const SoftmaxState& state,
                                 const Scratch& scratch) const {
@@ -241,16 +252,14 @@ void PagedAttention::AttendTile(const KvTiles& tiles, const ScoreTile& all, cons
     block.num_keys = std::min(all.num_keys, all.first_row_keys + (row + block.rows - 1) / group());
     if (block.num_keys <= 0) continue;
     block.width = AlignUp(block.num_keys, kKeyStep);
-    const float* queries = scratch.queries + row * head_dim;
     if (UsesVectorCode(all.rows)) {
-      MultiplyKeys(tiles.Keys(), queries, block.rows, block.scores, block.stride);
+      MultiplyKeys(tiles.Keys(), scratch.vector_queries() + row * head_dim, block.rows, block.scores, block.stride);
       ExpScores(block, scratch.tile_stats);
       MultiplyValues(tiles.Values(), block.scores, block.stride, block.rows, block.num_keys, scratch.tile_values);
     } else {
-      const int64_t kernel = block.width / kKeyStep - 1;
-      score_kernels_[kernel].Execute(queries, scratch.keys, block.scores, block.rows, scratch.brgemm);
+      matmuls_->MultiplyKeys(row, block.rows, block.width, scratch.matmuls, block.scores);
       ExpScores(block, scratch.tile_stats);
-      value_kernels_[kernel].Execute(block.scores, scratch.values, scratch.tile_values, block.rows, scratch.brgemm);
+      matmuls_->MultiplyValues(block.scores, block.rows, block.width, scratch.matmuls, scratch.tile_values);
     }
     const SoftmaxState rows = {state.stats + row, state.values + row * head_dim};
     JoinTile(rows, scratch.tile_stats, scratch.tile_values, block.rows, head_dim);

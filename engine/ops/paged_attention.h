@@ -7,11 +7,11 @@
 
 #include "engine/base/ids.h"
 #include "engine/ops/activation.h"
-#include "engine/ops/brgemm.h"
 #include "engine/ops/kv_layout.h"
 #include "engine/ops/kv_tiles.h"
 #include "engine/ops/parallel.h"
 #include "engine/ops/softmax_kernels.h"
+#include "engine/ops/tile_matmuls.h"
 #include "engine/tensor/buffer.h"
 #include "engine/tensor/tensor_view.h"
 
@@ -53,6 +53,10 @@ class PagedAttention {
   // Each worker's scratch that Forward needs.
   static int64_t ScratchBytesFor(const AttentionConfig& config);
 
+  // Computes the matmuls of many rows, those of prompts, in f32 (as at first) or bf16 (tile_matmuls.h) from now on.
+  // False, and nothing changes, if the cache is f32 or this processor has no kernels for it. Outside a step.
+  bool UseMatmuls(DType type);
+
   // Cuts the step into work items, once for all layers; outside a parallel region. `batch` must stay until the step
   // ends.
   void SetBatch(const AttentionBatch& batch);
@@ -89,8 +93,7 @@ class PagedAttention {
   void WriteOutput(const Item& item, const SoftmaxState& state, const Activation& out) const;
 
   AttentionConfig config_;
-  std::vector<Brgemm> score_kernels_;  // [kKeyTile / kKeyStep], for widths kKeyStep, 2 kKeyStep, ...; or empty
-  std::vector<Brgemm> value_kernels_;  // the same
+  std::optional<TileMatmuls> matmuls_;  // none: the processor has no micro-kernels, and vector code does it all
   AttentionBatch batch_;
   std::vector<Item> items_;
   std::vector<Item> joins_;  // partial: the first of the item's partial states, one for each tile

@@ -36,6 +36,9 @@ class AttentionHarness {
  public:
   AttentionHarness(const AttentionShape& shape, const std::vector<AttentionSequence>& sequences);
 
+  // As PagedAttention's.
+  bool UseMatmuls(DType type) { return attention_.UseMatmuls(type); }
+
   // Writes tokens [begin, end) of each sequence into the cache and attends with their queries, all sequences in one
   // step. Ranges are per sequence; an empty one leaves the sequence out. Rows of all sequences, in order.
   Matrix Step(const std::vector<int64_t>& begins, const std::vector<int64_t>& ends);

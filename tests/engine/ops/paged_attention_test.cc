@@ -68,6 +68,28 @@ TEST_CASE("an int8 cache gives what the formula gives for keys and values rounde
   CHECK(LargestDifference(harness.Whole(), ReferenceAttention(shape, rounded)) <= F32Tolerance(shape));
 }
 
+TEST_CASE("bf16 matmuls of a prompt keep 16 bits of its queries and weights", "[ops]") {
+  AttentionShape shape = kShapes[GENERATE(Catch::Generators::range(0, 6))];
+  shape.kv_type = GENERATE(DType::kBF16, DType::kInt8);
+  shape.score_scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
+  const int64_t num_tokens = GENERATE(11, 17, 64, 255, 300, 600);
+  const AttentionSequence sequence = RandomSequence(shape, num_tokens, num_tokens);
+  AttentionHarness in_bf16(shape, {sequence});
+  if (!in_bf16.UseMatmuls(DType::kBF16)) SKIP("this processor has no bf16 micro-kernels");
+  // The rounding of head_dim products of size about 1 / sqrt(head_dim); one bf16 number each would be 100 times as far.
+  const double tolerance = std::ldexp(std::sqrt(static_cast<double>(shape.head_dim)), -16);
+  INFO("head_dim " << shape.head_dim << ", " << num_tokens << " tokens, KV " << ToString(shape.kv_type));
+  CHECK(LargestDifference(in_bf16.Whole(), AttentionHarness(shape, {sequence}).Whole()) <= tolerance);
+}
+
+TEST_CASE("an f32 cache is never read in bf16", "[ops]") {
+  const AttentionShape shape = kShapes[1];
+  const AttentionSequence sequence = RandomSequence(shape, 40, 1);
+  AttentionHarness harness(shape, {sequence});
+  CHECK_FALSE(harness.UseMatmuls(DType::kBF16));
+  CHECK(LargestDifference(harness.Whole(), AttentionHarness(shape, {sequence}).Whole()) == 0.0);
+}
+
 TEST_CASE("a chunked sequence gives the same bits as a whole one", "[ops]") {
   AttentionShape shape = kShapes[GENERATE(Catch::Generators::range(0, 6))];
   shape.kv_type = GENERATE(DType::kF32, DType::kBF16, DType::kInt8);

@@ -117,6 +117,38 @@ TEST_CASE("bf16 conversion of rows equals that of numbers", "[ops]") {
   for (size_t i = 0; i < values.size(); ++i) CHECK(out[i].bits == ToBFloat16(values[i]).bits);
 }
 
+TEST_CASE("a number split into two of bf16 keeps 16 bits", "[ops]") {
+  std::vector<float> values = RandomValues(67, 1);
+  values[5] = 0.0F;
+  values[6] = 1.0F;
+  values[7] = 3.0e38F;
+  constexpr float kFactor = 0.125F;
+  std::vector<BFloat16> high(values.size());
+  std::vector<BFloat16> low(values.size());
+  SplitIntoBFloat16(values.data(), kFactor, static_cast<int64_t>(values.size()), high.data(), low.data());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double value = static_cast<double>(values[i]) * kFactor;
+    const double sum = static_cast<double>(ToFloat(high[i])) + static_cast<double>(ToFloat(low[i]));
+    CHECK(std::abs(sum - value) <= std::ldexp(std::abs(value), -16));
+  }
+}
+
+TEST_CASE("bytes packed in pairs of rows are the same numbers in bf16", "[ops]") {
+  constexpr int64_t kRows = 6;
+  constexpr int64_t kCols = 22;
+  constexpr int64_t kStride = 25;
+  std::vector<int8_t> values(kRows * kCols);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int8_t>(i * 37 % 256 - 128);
+  std::vector<BFloat16> packed(kRows * kStride, ToBFloat16(7.0F));
+  PackInt8Pairs(values.data(), kRows, kCols, packed.data(), kStride);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t col = 0; col < kStride; ++col) {
+      const float expected = col < kCols ? static_cast<float>(values[row * kCols + col]) : 7.0F;
+      CHECK(ToFloat(packed[(row / 2 * kStride + col) * 2 + row % 2]) == expected);
+    }
+  }
+}
+
 TEST_CASE("a parallel loop visits each item once and ends together", "[ops]") {
   ThreadTeam team(2, 64);
   constexpr int64_t kItems = 1000;
