@@ -64,11 +64,18 @@ HWY_INLINE void Store(FloatVec (&w)[4], int64_t k, int64_t column, BFloat16* out
   }
 }
 
+// What comes after it in memory, the next panel's groups among it: loads alone wait for a third of the memory's speed.
+HWY_INLINE void FetchAhead(const std::byte* group, int64_t bytes) {
+  constexpr int64_t kAheadBytes = 2048;
+  for (int64_t offset = 0; offset < bytes; offset += 64) __builtin_prefetch(group + kAheadBytes + offset);
+}
+
 template <int kBits, typename Out>
 void Expand(const WeightPanel& shape, const std::byte* panel, Out* out) {
   constexpr int kHalves = 8 / kBits;
   for (int64_t group = 0; group < shape.num_groups(); ++group) {
     const std::byte* quants = panel + group * shape.BytesPerGroup();
+    FetchAhead(quants, shape.BytesPerGroup());
     for (int64_t column = 0; column < kPanelWidth; column += kLanes) {
       const Affine affine = AffineOf(shape, panel, group, column);
       for (int64_t step = 0; step < kGroupSize / 4 / kHalves; ++step) {

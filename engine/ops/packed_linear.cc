@@ -22,7 +22,7 @@ bool UsesVectorCode(const LinearKernels& kernels, int64_t rows) {
 }
 
 // Rows of the tile from which kSiluMul makes its output: enough to pay for expanding its panels.
-constexpr int64_t kMaxTileRows = 256;
+constexpr int64_t kMaxTileRows = 512;
 
 DType PanelType(WeightType type) { return type == WeightType::kF32 ? DType::kF32 : DType::kBF16; }
 
