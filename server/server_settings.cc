@@ -117,9 +117,11 @@ std::vector<ServerSetting> QueueSettings() {
                      "Most tokens of waiting requests together, in [1, 2^50]; a request that finds none waiting is "
                      "taken whatever its size.",
                      1, int64_t{1} << 50, [](ServerConfig& c) -> int64_t& { return c.engine.max_queued_tokens; }),
-      NumberSetting("target_step_ms", "MS",
-                    "With max_num_batched_tokens auto, what a step may take while requests decode; in [1, 60000].", 1,
-                    60000, [](ServerConfig& c) -> double& { return c.engine.target_step_ms; }),
+      NumberSetting(
+          "target_step_ms", "MS",
+          "With max_num_batched_tokens auto, what a step may take while requests decode; 64 tokens of prompts are "
+          "computed even so; in [1, 60000].",
+          1, 60000, [](ServerConfig& c) -> double& { return c.engine.target_step_ms; }),
       NumberSetting("priority_aging_seconds", "SECONDS",
                     "Waiting this long counts as one level of priority; in [0.001, 86400].", 0.001, 86400,
                     [](ServerConfig& c) -> double& { return c.engine.priority_aging_seconds; }),

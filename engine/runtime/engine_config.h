@@ -22,7 +22,7 @@ struct EngineConfig {
   // Per step, in [16, 65536]; unset: at most kAutoMaxNumBatchedTokens, and as many of them as measured steps show to
   // take at most target_step_ms while requests decode.
   std::optional<int64_t> max_num_batched_tokens;
-  double target_step_ms = 250;                   // in [1, 60000]
+  double target_step_ms = 50;                    // in [1, 60000]; StepLength::kLeastTokens even so
   int64_t max_num_seqs = 64;                     // running at once, in [1, 4096]
   int64_t block_size = 16;                       // tokens of a KV block: 16, 32 or 64
   std::optional<int64_t> memory_budget_bytes;    // unset: from the cgroup, or what is needed

@@ -21,7 +21,8 @@ class StepLength {
   // What the next step may take, by the slowest of the last ones; 0 before any.
   double predicted_seconds() const { return predicted_seconds_; }
 
-  static constexpr int64_t kLeastTokens = 16;
+  // Prompts must advance where decoding alone takes as long as the target, and fewer rows compute hardly faster.
+  static constexpr int64_t kLeastTokens = 64;
 
  private:
   int64_t max_tokens_;
