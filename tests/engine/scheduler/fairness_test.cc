@@ -230,16 +230,16 @@ TEST_CASE("A long prompt of one tenant does not hold up another's short one") {
 TEST_CASE("Steps beside decodes are as long as measured steps allow") {
   SchedulerConfig config = Config();
   config.target_step_seconds = 0.1;
-  config.max_num_batched_tokens = 256;
+  config.max_num_batched_tokens = 160;
   SchedulerFixture fixture(config, 256, 16);
   fixture.Add({.num_prompt_tokens = 4, .max_tokens = 100});
   fixture.Step();
-  fixture.Add({.num_prompt_tokens = 800, .max_tokens = 1});
-  CHECK(fixture.Plan().num_prefill_tokens == 255);  // a decode beside them
+  fixture.Add({.num_prompt_tokens = 240, .max_tokens = 1});
+  CHECK(fixture.Plan().num_prefill_tokens == 159);  // a decode beside them
   fixture.scheduler.ObserveStep(fixture.plan, 0.2);
   fixture.CommitStep();
-  CHECK(fixture.Plan().num_prefill_tokens == 128);
-  CHECK(fixture.plan.num_tokens == 129);
+  CHECK(fixture.Plan().num_prefill_tokens == 80);
+  CHECK(fixture.plan.num_tokens == 81);
 }
 
 }  // namespace
