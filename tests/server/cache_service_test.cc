@@ -18,7 +18,9 @@ v1::CacheStats StatsOf(TestServer& server) {
   v1::GetCacheStatsRequest request;
   request.set_include_requests(true);
   v1::CacheStats stats;
-  REQUIRE(server.cache().GetCacheStats(&context, request, &stats).ok());
+  const grpc::Status status = server.cache().GetCacheStats(&context, request, &stats);
+  CAPTURE(status.error_code(), status.error_message());
+  REQUIRE(status.ok());
   return stats;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/server/connected_channel.h"
 #include "tests/server/gate.h"
 #include "tests/server/tcp_relay.h"
 #include "tests/server/test_server.h"
@@ -58,7 +59,7 @@ TEST_CASE("a call's deadline ends its request") {
 TEST_CASE("a client whose connection breaks leaves nothing behind") {
   TestServer server(EndlessAnswers());
   TcpRelay relay(server.address());
-  const auto channel = grpc::CreateChannel(relay.address(), grpc::InsecureChannelCredentials());
+  const auto channel = ConnectedChannel(relay.address());
   const auto stub = v1::Generation::NewStub(channel);
   grpc::ClientContext context;
   const auto reader = stub->GenerateStream(&context, TextRequest("p"));

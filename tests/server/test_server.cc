@@ -7,6 +7,7 @@
 #include "engine/runtime/engine.h"
 #include "engine/runtime/engine_loop.h"
 #include "engine/scheduler/scheduler.h"
+#include "tests/server/connected_channel.h"
 
 namespace quire::testing {
 namespace {
@@ -89,11 +90,7 @@ TestServer::TestServer(const TestServerOptions& options) {
   admin_ = v1::Admin::NewStub(channel_);
 }
 
-std::shared_ptr<grpc::Channel> TestServer::NewChannel() const {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments);
-}
+std::shared_ptr<grpc::Channel> TestServer::NewChannel() const { return ConnectedChannel(address()); }
 
 bool TestServer::PollStats(const std::function<bool(const v1::CacheStats&)>& done) {
   for (int i = 0; i < kMaxPolls; ++i) {

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "quire/v1/cache.grpc.pb.h"
+#include "tests/server/connected_channel.h"
 #include "tests/server/storm/storm_call.h"
 #include "tests/server/storm/timer.h"
 
@@ -58,7 +59,7 @@ std::optional<v1::CacheStats> GetCacheStats(const std::shared_ptr<grpc::Channel>
 
 // The figures that must be as before when a storm is over.
 int PrintStats(const std::string& address) {
-  const auto stats = GetCacheStats(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const auto stats = GetCacheStats(ConnectedChannel(address));
   if (!stats) return 1;
   const nlohmann::json figures = {{"blocks_total", stats->blocks_total()},
                                   {"blocks_used", stats->blocks_used()},
@@ -78,7 +79,7 @@ class Storm {
  public:
   explicit Storm(const StormOptions& options)
       : options_(options),
-        channel_(grpc::CreateChannel(options.address, grpc::InsecureChannelCredentials())),
+        channel_(ConnectedChannel(options.address)),
         stub_(v1::Generation::NewStub(channel_)),
         random_(options.seed) {}
 
