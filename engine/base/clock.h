@@ -22,4 +22,8 @@ class SteadyClock : public Clock {
 
 inline double ToSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+inline Duration ToDuration(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
 }  // namespace quire

@@ -25,8 +25,9 @@ Decoder::Decoder(const ModelConfig& config, ModelWeights weights, const DecoderL
   });
 }
 
-absl::StatusOr<KernelChoice> Decoder::ChooseKernels(std::string_view compute_type, bool deterministic) {
-  return quire::ChooseKernels(compute_type, deterministic, weights_, cache_.layer(0), workspace_, *team_);
+absl::StatusOr<KernelChoice> Decoder::ChooseKernels(std::string_view compute_type, bool deterministic,
+                                                    KernelTimes& times) {
+  return quire::ChooseKernels(compute_type, deterministic, weights_, cache_.layer(0), workspace_, *team_, times);
 }
 
 MatrixView<float> Decoder::Forward(const ForwardBatch& batch) {

@@ -25,7 +25,7 @@ class Decoder {
           int64_t num_blocks, std::unique_ptr<ThreadTeam> team);
 
   // As ChooseKernels, once, before the first step.
-  absl::StatusOr<KernelChoice> ChooseKernels(std::string_view compute_type, bool deterministic);
+  absl::StatusOr<KernelChoice> ChooseKernels(std::string_view compute_type, bool deterministic, KernelTimes& times);
 
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }

@@ -4,9 +4,13 @@
 #include <thread>
 #include <utility>
 
+#include "engine/base/log.h"
 #include "engine/base/status.h"
+#include "engine/base/version.h"
+#include "engine/model/kernel_times.h"
 #include "engine/model/weights.h"
 #include "engine/ops/parallel.h"
+#include "engine/ops/processor.h"
 
 namespace quire {
 namespace {
@@ -20,7 +24,14 @@ absl::StatusOr<LoadedDecoder> LoadHere(const Checkpoint& checkpoint, const Model
   LoadedDecoder loaded;
   loaded.decoder = std::make_unique<Decoder>(config, std::move(weights), options.limits, weight_plan.forms(),
                                              options.num_blocks, std::move(team));
-  QUIRE_ASSIGN_OR_RETURN(loaded.kernels, loaded.decoder->ChooseKernels(options.compute_type, options.deterministic));
+  KernelTimes times = KernelTimes::Open(
+      options.kernel_times_file,
+      StrCat("quire ", kVersion, ", ", DescribeProcessor(), ", ", options.limits.num_threads, " threads"));
+  QUIRE_ASSIGN_OR_RETURN(loaded.kernels,
+                         loaded.decoder->ChooseKernels(options.compute_type, options.deterministic, times));
+  // The choice stands without the file.
+  const absl::Status saved = times.Save();
+  if (!saved.ok()) log::Warning("{}", std::string(saved.message()));
   return loaded;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -19,7 +20,8 @@ struct DecoderOptions {
   DecoderLimits limits;
   std::string_view compute_type = "auto";  // as ChooseKernels takes it
   bool deterministic = false;
-  int64_t num_blocks = 0;  // of the KV cache
+  std::string kernel_times_file;  // as KernelTimes takes it
+  int64_t num_blocks = 0;         // of the KV cache
 };
 
 struct LoadedDecoder {

@@ -48,7 +48,7 @@ std::vector<Site> SitesOf(const LinearKernels& kernels, const ModelWeights& weig
 }
 
 // Seconds for each bucket of rows.
-using Times = std::array<double, kRowBuckets.size()>;
+using Times = std::vector<double>;
 
 using Work = std::function<void(Worker&)>;
 
@@ -85,7 +85,7 @@ Times MeasureBuckets(const Site& site, DType input, LinearKernels& kernels, Thre
   InputTypes inputs;
   inputs.fill(input);
   kernels.SetInputs(inputs);
-  Times times;
+  Times times(kRowBuckets.size());
   int64_t measured_rows = 0;
   double seconds = 0;
   for (size_t bucket = 0; bucket < times.size(); ++bucket) {
@@ -128,10 +128,13 @@ std::vector<DType> AutoCandidates(const LinearKernels& kernels) {
   return result;
 }
 
-std::string DescribeTimes(const Site& site, const std::vector<Candidate>& candidates) {
+std::string Describe(const Site& site) {
   const LinearShape& shape = site.linear->shape();
-  std::string text =
-      std::format("{} [{}, {}] {}", site.name, shape.out_features, shape.in_features, ToString(shape.weight_type));
+  return std::format("{} [{}, {}] {}", site.name, shape.out_features, shape.in_features, ToString(shape.weight_type));
+}
+
+std::string DescribeTimes(const Site& site, const std::vector<Candidate>& candidates) {
+  std::string text = Describe(site);
   for (const Candidate& candidate : candidates) {
     text += std::format("; {}", ToString(candidate.input));
     for (size_t bucket = 0; bucket + 1 < kRowBuckets.size(); ++bucket) {
@@ -142,14 +145,18 @@ std::string DescribeTimes(const Site& site, const std::vector<Candidate>& candid
   return text;
 }
 
-// Measures where there is a choice.
+// Compares times where there is a choice.
 InputTypes Choose(const std::vector<DType>& inputs, bool deterministic, const Site& site, LinearKernels& kernels,
-                  ThreadTeam& team) {
+                  ThreadTeam& team, KernelTimes& times) {
   InputTypes chosen;
   chosen.fill(inputs.front());
   if (inputs.size() == 1) return chosen;
   std::vector<Candidate> candidates;
-  for (const DType input : inputs) candidates.push_back({input, MeasureBuckets(site, input, kernels, team)});
+  for (const DType input : inputs) {
+    const std::string name =
+        std::format("{}, inputs {}, up to {} rows", Describe(site), ToString(input), site.input->max_rows());
+    candidates.push_back({input, times.Get(name, [&] { return MeasureBuckets(site, input, kernels, team); })});
+  }
   log::Info("kernels: {}", DescribeTimes(site, candidates));
   return Fastest(candidates, deterministic);
 }
@@ -193,8 +200,10 @@ void ConnectReaders(const ModelWeights& weights, Workspace& workspace) {
   workspace.head_input.AddReader(weights.lm_head.kernels());
 }
 
-// Seconds of a prompt's attention in its longest chunk, all of whose keys lie in the cache's first block.
-double MeasureAttention(const KvLayerView& cache, Workspace& workspace, ThreadTeam& team) {
+// Seconds of a prompt's attention in its longest chunk, all of whose keys lie in the cache's first block; none where
+// its matmuls can't be in this type.
+Times MeasureAttention(DType type, const KvLayerView& cache, Workspace& workspace, ThreadTeam& team) {
+  if (!workspace.attention.UseMatmuls(type)) return {};
   const int64_t rows = std::min(kMostRows, workspace.attended.max_rows());
   const std::vector<BlockId> block_table(CeilDiv(rows, cache.layout.block_size), 0);
   const int64_t query_start_loc[] = {0, rows};
@@ -203,24 +212,33 @@ double MeasureAttention(const KvLayerView& cache, Workspace& workspace, ThreadTe
                                 .seq_lens = {&rows, 1},
                                 .block_tables = block_table.data(),
                                 .max_blocks_per_seq = static_cast<int64_t>(block_table.size())});
-  return Measure(
-      [&](Worker& worker) { workspace.attention.Forward(worker, cache, workspace.qkv(rows), workspace.attended); },
-      team);
+  const auto forward = [&](Worker& worker) {
+    workspace.attention.Forward(worker, cache, workspace.qkv(rows), workspace.attended);
+  };
+  return {Measure(forward, team)};
 }
 
 // Prompts' attention is in f32, in which a row's bits do not depend on its batch, or, where linear layers round their
 // inputs anyway and batches may matter, in bf16 if that is faster.
 std::string ChooseAttention(bool deterministic, const ModelWeights& weights, const KvLayerView& cache,
-                            Workspace& workspace, ThreadTeam& team) {
+                            Workspace& workspace, ThreadTeam& team, KernelTimes& times) {
   const bool rounds = IsInUse(DType::kBF16, weights) || IsInUse(DType::kInt8, weights);
   if (deterministic || !rounds) return "attention f32";
-  const double f32_seconds = MeasureAttention(cache, workspace, team);
-  if (!workspace.attention.UseMatmuls(DType::kBF16)) return "attention f32";
-  const double bf16_seconds = MeasureAttention(cache, workspace, team);
-  log::Info("kernels: attention; f32 {:.0f}; bf16 {:.0f} us", f32_seconds * 1e6, bf16_seconds * 1e6);
-  if (bf16_seconds * kClearRatio < f32_seconds) return "attention f32, of prompts bf16";
-  workspace.attention.UseMatmuls(DType::kF32);
-  return "attention f32";
+  const KvLayout& layout = cache.layout;
+  const auto seconds_in = [&](DType type) {
+    const std::string name = std::format("attention [{}, {}] over {} [{}, {}], blocks of {}, matmuls {}, up to {} rows",
+                                         workspace.attention.config().num_heads, layout.head_dim,
+                                         ToString(layout.dtype), layout.num_kv_heads, layout.head_dim,
+                                         layout.block_size, ToString(type), workspace.attended.max_rows());
+    return times.Get(name, [&] { return MeasureAttention(type, cache, workspace, team); });
+  };
+  const Times f32 = seconds_in(DType::kF32);
+  const Times bf16 = seconds_in(DType::kBF16);
+  if (bf16.empty()) return "attention f32";
+  log::Info("kernels: attention; f32 {:.0f}; bf16 {:.0f} us", f32[0] * 1e6, bf16[0] * 1e6);
+  const bool is_faster = bf16[0] * kClearRatio < f32[0];
+  workspace.attention.UseMatmuls(is_faster ? DType::kBF16 : DType::kF32);
+  return is_faster ? "attention f32, of prompts bf16" : "attention f32";
 }
 
 std::optional<DType> ParseInput(std::string_view word) {
@@ -233,7 +251,8 @@ std::optional<DType> ParseInput(std::string_view word) {
 }  // namespace
 
 absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool deterministic, ModelWeights& weights,
-                                           const KvLayerView& cache, Workspace& workspace, ThreadTeam& team) {
+                                           const KvLayerView& cache, Workspace& workspace, ThreadTeam& team,
+                                           KernelTimes& times) {
   const std::optional<DType> asked = ParseInput(requested);
   bool granted = false;
   std::vector<std::string> choices;
@@ -245,7 +264,7 @@ absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool dete
       granted = true;
       candidates = {*asked};
     }
-    kernels->SetInputs(Choose(candidates, deterministic, sites.front(), *kernels, team));
+    kernels->SetInputs(Choose(candidates, deterministic, sites.front(), *kernels, team, times));
     for (const Site& site : sites) choices.push_back(DescribeChoice(site));
   }
   if (asked && !granted) {
@@ -253,7 +272,7 @@ absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool dete
                            "auto, or a type that these weights can be read in on this processor");
   }
   ConnectReaders(weights, workspace);
-  choices.push_back(ChooseAttention(deterministic, weights, cache, workspace, team));
+  choices.push_back(ChooseAttention(deterministic, weights, cache, workspace, team, times));
   const std::string how = asked ? "asked for: " : "as the weights are stored, or faster and no less accurate: ";
   return KernelChoice{TypesInUse(weights), how + absl::StrJoin(choices, "; ")};
 }

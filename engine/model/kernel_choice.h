@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "engine/model/kernel_times.h"
 #include "engine/model/weights.h"
 #include "engine/model/workspace.h"
 #include "engine/ops/linear_kernels.h"
@@ -24,8 +25,9 @@ struct KernelChoice {
 //     or bf16. `deterministic` takes one for all numbers of rows, so that a row's result does not depend on its batch.
 //   "f32", "bf16", "int8": this one wherever the storage allows it. InvalidArgument if it allows it nowhere, or if the
 //     processor has no kernels for it.
-// Then those of prompts' attention, measured on `cache`, one layer's.
+// Then those of prompts' attention, measured on `cache`, one layer's. What `times` knows is not measured again.
 absl::StatusOr<KernelChoice> ChooseKernels(std::string_view requested, bool deterministic, ModelWeights& weights,
-                                           const KvLayerView& cache, Workspace& workspace, ThreadTeam& team);
+                                           const KvLayerView& cache, Workspace& workspace, ThreadTeam& team,
+                                           KernelTimes& times);
 
 }  // namespace quire

@@ -104,9 +104,11 @@ PagedAttention::PagedAttention(const AttentionConfig& config)
 
 bool PagedAttention::UseMatmuls(DType type) {
   if (type == DType::kBF16 && config_.layout.dtype == DType::kF32) return false;
+  if (type == matmul_type_) return true;
   auto matmuls = TileMatmuls::Create(type, config_.layout.head_dim);
   if (!matmuls && type != DType::kF32) return false;
   matmuls_ = std::move(matmuls);
+  matmul_type_ = type;
   return true;
 }
 

@@ -49,6 +49,7 @@ class PagedAttention {
   static constexpr int64_t kKeyTile = KvTiles::kKeyTile;
 
   explicit PagedAttention(const AttentionConfig& config);
+  const AttentionConfig& config() const { return config_; }
   static int64_t BytesFor(const AttentionConfig& config);
   // Each worker's scratch that Forward needs.
   static int64_t ScratchBytesFor(const AttentionConfig& config);
@@ -93,6 +94,7 @@ class PagedAttention {
   void WriteOutput(const Item& item, const SoftmaxState& state, const Activation& out) const;
 
   AttentionConfig config_;
+  std::optional<DType> matmul_type_;
   std::optional<TileMatmuls> matmuls_;  // none: the processor has no micro-kernels, and vector code does it all
   AttentionBatch batch_;
   std::vector<Item> items_;

@@ -44,6 +44,7 @@ DecoderOptions DecoderOptionsFor(const EngineConfig& config, const EnginePlan& p
   return {.limits = plan.decoder_limits,
           .compute_type = config.compute_type,
           .deterministic = config.deterministic,
+          .kernel_times_file = config.kernel_times_file,
           .num_blocks = plan.memory.num_blocks};
 }
 

@@ -16,6 +16,7 @@ inline constexpr int64_t kAutoMaxNumBatchedTokens = 512;
 struct EngineConfig {
   std::string weight_type = "auto";     // "auto" (as the file has them), "f32", "bf16", "int8" (per output feature)
   std::string compute_type = "auto";    // "auto" (the fastest no less accurate than the weights), "f32", "bf16", "int8"
+  std::string kernel_times_file;        // keeps measured kernel times between starts; empty: nothing does
   bool deterministic = false;           // the same answer alone and in any batch, in every type
   std::string kv_cache_dtype = "auto";  // "auto" (bf16), "f32", "bf16", "int8"
   std::optional<int64_t> max_model_len;  // tokens, >= 256 where the model has as many; unset: the largest that fits

@@ -195,7 +195,7 @@ std::vector<MemoryLine> MemoryPlan::Lines() const {
       {"text_layer_bytes", "text layer", items.text_layer_bytes, "vocabulary, prompts while they are encoded"},
       {"request_state_bytes", "request state", items.request_state_bytes, std::format("{} requests", max_num_seqs)},
       {"queue_bytes", "queue", items.queue_bytes, "waiting requests and their prompts"},
-      {"rpc_bytes", "connections", items.rpc_bytes, "gRPC's buffers, answers not read yet"},
+      {"rpc_bytes", "connections", items.rpc_bytes, "buffers, answers not read yet"},
       {"process_bytes", "process", items.process_bytes, "code, libraries, stacks"},
       {"block_index_bytes", "block index", block_index_bytes, ""},
       {"reserve_bytes", "reserve", reserve_bytes, ""},

@@ -38,8 +38,10 @@ DecoderHarness::DecoderHarness(const std::string& model_path, const HarnessOptio
   INFO(weights.status().ToString());
   REQUIRE(weights.ok());
   const int64_t num_blocks = options.max_num_seqs * blocks_per_seq_;
-  decoder_ = std::make_unique<Decoder>(config_, *std::move(weights), limits, plan->forms(), num_blocks, std::move(team));
-  REQUIRE(decoder_->ChooseKernels(options.compute_type, /*deterministic=*/false).ok());
+  decoder_ =
+      std::make_unique<Decoder>(config_, *std::move(weights), limits, plan->forms(), num_blocks, std::move(team));
+  KernelTimes times;
+  REQUIRE(decoder_->ChooseKernels(options.compute_type, /*deterministic=*/false, times).ok());
 
   std::vector<BlockId> blocks(num_blocks);
   std::iota(blocks.begin(), blocks.end(), 0);
