@@ -142,7 +142,7 @@ void CacheService::StopWatches() {
   for (const std::shared_ptr<CacheWatch>& watch : watches_) watch->Stop(Stopping());
 }
 
-v1::CacheStats CacheService::ReadStats(bool with_requests) {
+v1::CacheStats CacheService::ReadStats(bool with_requests) const {
   return ToProto(engine_->GetStats(with_requests), memory_, info_);
 }
 

@@ -31,13 +31,15 @@ class CacheService final : public v1::Cache::CallbackService {
                                            const v1::GetCacheConfigRequest* request,
                                            v1::CacheConfig* response) override;
 
+  // What GetCacheStats answers. May wait for a step's end.
+  v1::CacheStats ReadStats(bool with_requests) const;
+
   // Ends all watches, and those that come later, with UNAVAILABLE.
   void StopWatches();
 
  private:
   friend class CacheWatch;
 
-  v1::CacheStats ReadStats(bool with_requests);
   void Remove(CacheWatch* watch);
 
   EngineLoop* const engine_;

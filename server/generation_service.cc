@@ -1,9 +1,7 @@
 #include "server/generation_service.h"
 
 #include <chrono>
-#include <format>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "engine/base/status.h"
@@ -30,6 +28,11 @@ std::optional<TimePoint> DeadlineOf(const grpc::CallbackServerContext& context, 
   const auto deadline = context.deadline();
   if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
   return now + std::chrono::duration_cast<Duration>(deadline - std::chrono::system_clock::now());
+}
+
+std::optional<double> TimeoutOf(const v1::GenerateRequest& request) {
+  if (!request.has_timeout_seconds()) return std::nullopt;
+  return request.timeout_seconds();
 }
 
 // Answers a unary call at once: `handle` is a function (const Request&, Response*) -> absl::Status.
@@ -73,12 +76,13 @@ grpc::ServerUnaryReactor* AnswerOnTextThread(TextExecutor* executor, grpc::Callb
 }  // namespace
 
 GenerationService::GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model,
-                                     const Authenticator* authenticator, StreamMemory* stream_memory)
+                                     const Authenticator* authenticator, StreamMemory* stream_memory,
+                                     RequestIds* request_ids)
     : pipeline_(pipeline),
       model_(std::move(model)),
       authenticator_(authenticator),
       stream_memory_(stream_memory),
-      start_id_(std::random_device()()) {}
+      request_ids_(request_ids) {}
 
 grpc::ServerUnaryReactor* GenerationService::Generate(Context* context, const Buffer* request, Buffer* response) {
   return StartUnaryGeneration(pipeline_, model_.name(), ToInput(*context, *request), response);
@@ -126,10 +130,10 @@ absl::StatusOr<GenerationInput> GenerationService::ToInput(const Context& contex
   QUIRE_RETURN_IF_ERROR(CheckModelName(parsed.model(), model_.name()));
   QUIRE_RETURN_IF_ERROR(CheckRequestId(parsed.request_id()));
   QUIRE_ASSIGN_OR_RETURN(input.deadline,
-                         ToDeadline(parsed, input.arrival_time, DeadlineOf(context, input.arrival_time)));
+                         ToDeadline(TimeoutOf(parsed), input.arrival_time, DeadlineOf(context, input.arrival_time)));
   QUIRE_ASSIGN_OR_RETURN(input.prompt, ToPrompt(parsed));
   QUIRE_RETURN_IF_ERROR(pipeline_.prompt_encoder->Check(input.prompt));
-  input.request_id = parsed.request_id().empty() ? MakeRequestId() : parsed.request_id();
+  input.request_id = parsed.request_id().empty() ? request_ids_->Make("gen") : parsed.request_id();
   input.priority = parsed.priority();
   input.cache_salt = parsed.cache_salt();
   input.skip_reading_prefix_cache = parsed.skip_reading_prefix_cache();
@@ -137,8 +141,6 @@ absl::StatusOr<GenerationInput> GenerationService::ToInput(const Context& contex
   input.include_special_tokens = parsed.sampling().include_special_tokens();
   return input;
 }
-
-std::string GenerationService::MakeRequestId() { return std::format("gen-{:08x}-{}", start_id_, num_made_ids_++); }
 
 absl::Status GenerationService::DoTokenize(const v1::TokenizeRequest& request, v1::TokenizeResponse* response) const {
   QUIRE_RETURN_IF_ERROR(CheckModelName(request.model(), model_.name()));
@@ -155,11 +157,7 @@ absl::Status GenerationService::DoDetokenize(const v1::DetokenizeRequest& reques
                                              v1::DetokenizeResponse* response) const {
   QUIRE_RETURN_IF_ERROR(CheckModelName(request.model(), model_.name()));
   const std::vector<TokenId> ids(request.token_ids().begin(), request.token_ids().end());
-  const int64_t vocab_size = pipeline_.tokenizer->vocab_size();
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= 0 && ids[i] < vocab_size) continue;
-    return InvalidArgument(StrCat("token_ids[", i, "]"), ids[i], StrCat("[0, ", vocab_size, ")"));
-  }
+  QUIRE_RETURN_IF_ERROR(CheckTokenIds("token_ids", ids, pipeline_.tokenizer->vocab_size()));
   QUIRE_ASSIGN_OR_RETURN(*response->mutable_text(), pipeline_.tokenizer->Decode(ids, request.include_special_tokens()));
   return absl::OkStatus();
 }

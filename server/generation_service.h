@@ -3,14 +3,13 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <atomic>
-#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "quire/v1/generation.grpc.pb.h"
 #include "server/authenticator.h"
 #include "server/generation_call.h"
+#include "server/request_ids.h"
 #include "server/stream_memory.h"
 
 namespace quire {
@@ -25,9 +24,9 @@ class GenerationService final
   using Context = grpc::CallbackServerContext;
   using Buffer = grpc::ByteBuffer;
 
-  // `authenticator`, `stream_memory` and the pipeline's parts must outlive the service.
+  // The pointers and the pipeline's parts must outlive the service.
   GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model, const Authenticator* authenticator,
-                    StreamMemory* stream_memory);
+                    StreamMemory* stream_memory, RequestIds* request_ids);
 
   grpc::ServerUnaryReactor* Generate(Context* context, const Buffer* request, Buffer* response) override;
   grpc::ServerWriteReactor<Buffer>* GenerateStream(Context* context, const Buffer* request) override;
@@ -38,7 +37,6 @@ class GenerationService final
 
  private:
   absl::StatusOr<GenerationInput> ToInput(const Context& context, const Buffer& request);
-  std::string MakeRequestId();
 
   absl::Status DoTokenize(const v1::TokenizeRequest& request, v1::TokenizeResponse* response) const;
   absl::Status DoDetokenize(const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response) const;
@@ -47,8 +45,7 @@ class GenerationService final
   const v1::ModelInfo model_;
   const Authenticator* const authenticator_;
   StreamMemory* const stream_memory_;
-  const uint64_t start_id_;  // tells this process's request ids from another's
-  std::atomic<uint64_t> num_made_ids_ = 0;
+  RequestIds* const request_ids_;
 };
 
 }  // namespace quire

@@ -1,4 +1,3 @@
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -45,17 +44,19 @@ int Serve(const ServerConfig& config) {
   if (const absl::Status status = log::Configure(config.log_level); !status.ok()) return Fail(status);
   absl::StatusOr<ServedModel> model = LoadServedModel(config, &clock);
   if (!model.ok()) return Fail(model.status());
-  const std::string description = model->Describe();
+  std::string description = model->Describe();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, *std::move(model), &clock);
   if (!server.ok()) return Fail(server.status());
 
   const std::string& address = (*server)->address();
+  const std::string http_address = (*server)->http_address();
+  if (!http_address.empty()) description += "  HTTP address  " + http_address + "\n";
   std::fprintf(stderr, "%s  address       %s\nquire-server: ready on %s\n", description.c_str(), address.c_str(),
                address.c_str());
   const int signal = signals.Wait();
   log::Info("signal {}: no new requests; those that run get {} s", signal, config.drain_seconds);
   signals.RestoreDefault();
-  (*server)->Shutdown(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(config.drain_seconds)));
+  (*server)->Shutdown(ToDuration(config.drain_seconds));
   log::Info("stopped");
   log::Flush();
   return 0;

@@ -22,6 +22,14 @@ absl::Status NamingField(const absl::Status& status, std::string_view field) {
 
 }  // namespace
 
+absl::Status CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids, int64_t vocab_size) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < vocab_size) continue;
+    return InvalidArgument(StrCat(field, "[", i, "]"), ids[i], StrCat("[0, ", vocab_size, ")"));
+  }
+  return absl::OkStatus();
+}
+
 int64_t BytesOf(const Prompt& prompt) {
   size_t num_bytes = 0;
   if (const auto* text = std::get_if<TextPrompt>(&prompt)) {
@@ -47,7 +55,10 @@ absl::Status PromptEncoder::Check(const Prompt& prompt) const {
     if (text->text.empty()) return InvalidArgument("text", "an empty prompt", "at least one character");
     return CheckBytes("text", static_cast<int64_t>(text->text.size()));
   }
-  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return CheckTokenIds(*ids);
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
+    if (ids->empty()) return InvalidArgument("token_ids", "an empty prompt", "at least one token id");
+    return CheckTokenIds("token_ids", *ids, vocab_size_);
+  }
   return CheckChat(std::get<std::vector<ChatMessage>>(prompt));
 }
 
@@ -66,16 +77,6 @@ absl::Status PromptEncoder::CheckBytes(std::string_view field, int64_t num_bytes
   return NeverFits(field, StrCat("the prompt has ", num_bytes, " bytes, more than the limit of ", max_prompt_bytes(),
                                  " (max_model_len of ", max_model_len_, " tokens x ", tokenizer_->max_token_bytes(),
                                  " bytes of the longest token)"));
-}
-
-absl::Status PromptEncoder::CheckTokenIds(const std::vector<TokenId>& ids) const {
-  if (ids.empty()) return InvalidArgument("token_ids", "an empty prompt", "at least one token id");
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocab_size_) {
-      return InvalidArgument(StrCat("token_ids[", i, "]"), ids[i], StrCat("[0, ", vocab_size_, ")"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status PromptEncoder::CheckChat(const std::vector<ChatMessage>& messages) const {

@@ -25,6 +25,9 @@ using Prompt = std::variant<TextPrompt, std::vector<TokenId>, std::vector<ChatMe
 // What its text or its ids take.
 int64_t BytesOf(const Prompt& prompt);
 
+// Names the first id outside of [0, vocab_size) as an element of `field`.
+absl::Status CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids, int64_t vocab_size);
+
 // Turns prompts into token ids. A prompt that can't fit, by its bytes alone, is refused before it is tokenized.
 // Immutable; thread-safe.
 class PromptEncoder {
@@ -44,7 +47,6 @@ class PromptEncoder {
 
  private:
   absl::Status CheckBytes(std::string_view field, int64_t num_bytes) const;
-  absl::Status CheckTokenIds(const std::vector<TokenId>& ids) const;
   absl::Status CheckChat(const std::vector<ChatMessage>& messages) const;
   absl::StatusOr<std::vector<TokenId>> EncodeChat(const std::vector<ChatMessage>& messages) const;
 

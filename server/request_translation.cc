@@ -1,7 +1,6 @@
 #include "server/request_translation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -62,15 +61,15 @@ SamplingParams ToSamplingParams(const v1::SamplingParams& params) {
   return result;
 }
 
-absl::StatusOr<std::optional<TimePoint>> ToDeadline(const v1::GenerateRequest& request, TimePoint arrival,
+absl::StatusOr<std::optional<TimePoint>> ToDeadline(std::optional<double> timeout_seconds, TimePoint arrival,
                                                     std::optional<TimePoint> call_deadline) {
-  if (!request.has_timeout_seconds()) return call_deadline;
-  const double seconds = request.timeout_seconds();
+  if (!timeout_seconds) return call_deadline;
+  const double seconds = *timeout_seconds;
   // Written so that NaN fails it.
   if (!(seconds > 0 && seconds <= kMaxTimeoutSeconds)) {
     return InvalidArgument("timeout_seconds", seconds, "a number in (0, 31536000]");
   }
-  const TimePoint timeout = arrival + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  const TimePoint timeout = arrival + ToDuration(seconds);
   return call_deadline ? std::min(*call_deadline, timeout) : timeout;
 }
 

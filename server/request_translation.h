@@ -22,8 +22,8 @@ absl::StatusOr<Prompt> ToPrompt(const v1::TokenizeRequest& request);
 
 SamplingParams ToSamplingParams(const v1::SamplingParams& params);
 
-// The earlier of the call's own deadline and timeout_seconds after `arrival`.
-absl::StatusOr<std::optional<TimePoint>> ToDeadline(const v1::GenerateRequest& request, TimePoint arrival,
+// The earlier of the call's own deadline and `timeout_seconds` after `arrival`.
+absl::StatusOr<std::optional<TimePoint>> ToDeadline(std::optional<double> timeout_seconds, TimePoint arrival,
                                                     std::optional<TimePoint> call_deadline);
 
 // At most 256 bytes without control characters; empty is fine.

@@ -20,6 +20,9 @@
 #include "server/authenticator.h"
 #include "server/cache_service.h"
 #include "server/generation_service.h"
+#include "server/http/http_server.h"
+#include "server/http/openai_service.h"
+#include "server/request_ids.h"
 #include "server/response_translation.h"
 #include "server/serving_memory.h"
 #include "server/serving_state.h"
@@ -49,14 +52,14 @@ class GrpcServer : public Server {
                         model_.info.max_model_len),
         stream_memory_(config.max_stream_buffer_bytes, kStreamBufferBytes),
         text_executor_(static_cast<int>(config.text_threads), kMaxQueuedEncodes, MaxQueuedTextBytes(config)),
-        generation_({.engine = model_.engine.get(),
-                     .text_executor = &text_executor_,
-                     .tokenizer = model_.tokenizer.get(),
-                     .prompt_encoder = &prompt_encoder_,
-                     .clock = clock,
-                     .log_prompts = config.log_prompts},
-                    ToProto(model_.info, model_.name, *model_.tokenizer, model_.chat_template != nullptr),
-                    &authenticator_, &stream_memory_),
+        pipeline_{.engine = model_.engine.get(),
+                  .text_executor = &text_executor_,
+                  .tokenizer = model_.tokenizer.get(),
+                  .prompt_encoder = &prompt_encoder_,
+                  .clock = clock,
+                  .log_prompts = config.log_prompts},
+        generation_(pipeline_, DescribeModel(), &authenticator_, &stream_memory_, &request_ids_),
+        openai_(pipeline_, DescribeModel(), &authenticator_, &stream_memory_, &request_ids_),
         cache_(model_.engine.get(), model_.memory, model_.info, config.engine),
         admin_(model_.engine.get(), [this] { StartDraining(); }) {}
 
@@ -88,7 +91,18 @@ class GrpcServer : public Server {
     return absl::OkStatus();
   }
 
+  absl::Status ListenForHttp(const ServerConfig& config) {
+    const HttpLimits limits = {.max_connections = config.http_max_connections,
+                               .max_body_bytes = config.http_max_body_bytes,
+                               .request_timeout = ToDuration(config.http_request_seconds),
+                               .idle_timeout = ToDuration(config.http_idle_seconds)};
+    QUIRE_ASSIGN_OR_RETURN(http_, HttpServer::Start(config.http_listen, limits, &openai_, &serving_,
+                                                    [this] { return cache_.ReadStats(/*with_requests=*/true); }));
+    return absl::OkStatus();
+  }
+
   const std::string& address() const override { return address_; }
+  std::string http_address() const override { return http_ ? http_->address() : ""; }
 
   void Shutdown(Duration drain) override {
     if (server_ == nullptr) return;
@@ -99,6 +113,7 @@ class GrpcServer : public Server {
     }
     watchdog_.reset();
     cache_.StopWatches();
+    if (http_) http_->Stop(kLastBytes);
     server_->Shutdown(std::chrono::system_clock::now() + kLastBytes);
     server_->Wait();
     server_.reset();
@@ -110,6 +125,10 @@ class GrpcServer : public Server {
     model_.engine->StartDraining();
   }
 
+  v1::ModelInfo DescribeModel() const {
+    return ToProto(model_.info, model_.name, *model_.tokenizer, model_.chat_template != nullptr);
+  }
+
   // Destroyed from below: calls need the services, these the executor, this the model.
   const Clock* const clock_;
   const double stall_seconds_;
@@ -118,11 +137,15 @@ class GrpcServer : public Server {
   const PromptEncoder prompt_encoder_;
   StreamMemory stream_memory_;
   TextExecutor text_executor_;
+  RequestIds request_ids_;
+  const GenerationPipeline pipeline_;
   GenerationService generation_;
+  OpenAiService openai_;
   CacheService cache_;
   AdminService admin_;
   ServingState serving_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<HttpServer> http_;
   std::optional<StallWatchdog> watchdog_;
   std::string address_;
 };
@@ -136,6 +159,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   grpc::health::v1::HealthCheckRequest::descriptor();
   auto server = std::make_unique<GrpcServer>(config, std::move(model), clock);
   QUIRE_RETURN_IF_ERROR(server->Listen(config.grpc_listen));
+  if (!config.http_listen.empty()) QUIRE_RETURN_IF_ERROR(server->ListenForHttp(config));
   return server;
 }
 

@@ -13,7 +13,7 @@ namespace quire {
 // Largest message that is received, request and metadata apart; larger ones get RESOURCE_EXHAUSTED from gRPC.
 inline constexpr int kMaxReceiveMessageBytes = 16 * 1024 * 1024;
 
-// A model served over gRPC: the services, health and reflection on one port.
+// A model served: gRPC's services, health and reflection on one port, and HTTP on another if it is configured.
 class Server {
  public:
   // Serves from here on. `clock` must outlive the server. INVALID_ARGUMENT if the address can't be bound.
@@ -23,6 +23,8 @@ class Server {
 
   // HOST:PORT, with the port that was bound.
   virtual const std::string& address() const = 0;
+  // The same of HTTP; empty if there is none.
+  virtual std::string http_address() const = 0;
 
   // Health says NOT_SERVING and new requests are refused; running ones get until `drain` has passed, then they end
   // with UNAVAILABLE. Returns when the port is closed and no call is left.

@@ -15,6 +15,11 @@ struct ServerConfig {
   std::string model;                            // path of the model file
   std::string served_model_name;                // empty: the file's name without its extension
   std::string grpc_listen = "127.0.0.1:50051";  // HOST:PORT; port 0 is a free one
+  std::string http_listen;                      // the same; empty: no HTTP
+  int64_t http_max_connections = 64;            // open at once; each has a thread
+  int64_t http_max_body_bytes = 4 << 20;        // of a request
+  double http_request_seconds = 15;             // for all of a request to come in
+  double http_idle_seconds = 60;                // between the requests of a connection
   EngineConfig engine;
   int64_t text_threads = 2;                   // >= 2: one detokenizes, the others tokenize
   std::string log_level = "info";             // debug, info, warning, error, off

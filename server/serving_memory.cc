@@ -7,6 +7,18 @@
 
 namespace quire {
 
+namespace {
+
+constexpr int64_t kBytesPerBodyByte = 3;                // text, parsed, and in the request's own form
+constexpr int64_t kBytesPerHttpConnection = 128 << 10;  // its thread's stack and buffers
+
+int64_t HttpBytes(const ServerConfig& config) {
+  if (config.http_listen.empty()) return 0;
+  return kBytesPerBodyByte * kHttpBodyBytes + config.http_max_connections * kBytesPerHttpConnection;
+}
+
+}  // namespace
+
 int64_t MaxQueuedTextBytes(const ServerConfig& config) {
   constexpr int64_t kTextBytesPerToken = 8;  // twice what English text has
   return config.engine.max_queued_tokens * kTextBytesPerToken;
@@ -22,7 +34,7 @@ SurroundingMemory MemoryAroundEngine(const Checkpoint& checkpoint, const ServerC
   around.text_layer_bytes =
       EstimateTextLayerBytes(checkpoint) + EncodingBytesFor(max_prompt_bytes, config.text_threads - 1);
   around.queued_text_bytes = MaxQueuedTextBytes(config);
-  around.rpc_bytes = kRpcBufferBytes + kStreamBufferBytes;
+  around.rpc_bytes = kRpcBufferBytes + kStreamBufferBytes + HttpBytes(config);
   around.num_text_threads = config.text_threads;
   return around;
 }

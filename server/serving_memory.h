@@ -17,6 +17,10 @@ inline constexpr int64_t kRpcBufferBytes = int64_t{16} << 20;
 // own state.
 inline constexpr int64_t kStreamBufferBytes = int64_t{8} << 20;
 
+// Of the bodies of HTTP requests that are being read or parsed, together; a body takes three times its size while it
+// is parsed.
+inline constexpr int64_t kHttpBodyBytes = int64_t{8} << 20;
+
 // Of prompts that wait to be encoded or are being encoded, together.
 int64_t MaxQueuedTextBytes(const ServerConfig& config);
 

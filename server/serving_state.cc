@@ -27,6 +27,16 @@ void ServingState::SetStalled(bool stalled) {
   Publish();
 }
 
+bool ServingState::serving() const {
+  const std::lock_guard lock(mutex_);
+  return !draining_ && !stalled_;
+}
+
+bool ServingState::stalled() const {
+  const std::lock_guard lock(mutex_);
+  return stalled_;
+}
+
 void ServingState::Publish() {
   if (health_ == nullptr) return;
   const bool serving = !draining_ && !stalled_;

@@ -17,11 +17,14 @@ class ServingState {
   void SetDraining();
   void SetStalled(bool stalled);
 
+  bool serving() const;
+  bool stalled() const;
+
  private:
   // With mutex_ held.
   void Publish();
 
-  std::mutex mutex_;  // guards what follows, and the order in which health is told
+  mutable std::mutex mutex_;  // guards what follows, and the order in which health is told
   grpc::HealthCheckServiceInterface* health_ = nullptr;
   bool draining_ = false;
   bool stalled_ = false;

@@ -86,22 +86,20 @@ TEST_CASE("set sampling parameters arrive, zeros too") {
 TEST_CASE("the earlier of the call's deadline and the request's timeout counts") {
   const TimePoint arrival(std::chrono::hours(1));
   const TimePoint in_a_minute = arrival + std::chrono::minutes(1);
-  v1::GenerateRequest request;
-  CHECK(*ToDeadline(request, arrival, std::nullopt) == std::nullopt);
-  CHECK(*ToDeadline(request, arrival, in_a_minute) == in_a_minute);
-  request.set_timeout_seconds(30);
-  CHECK(*ToDeadline(request, arrival, std::nullopt) == arrival + std::chrono::seconds(30));
-  CHECK(*ToDeadline(request, arrival, in_a_minute) == arrival + std::chrono::seconds(30));
-  request.set_timeout_seconds(90);
-  CHECK(*ToDeadline(request, arrival, in_a_minute) == in_a_minute);
+  std::optional<double> timeout;
+  CHECK(*ToDeadline(timeout, arrival, std::nullopt) == std::nullopt);
+  CHECK(*ToDeadline(timeout, arrival, in_a_minute) == in_a_minute);
+  timeout = 30;
+  CHECK(*ToDeadline(timeout, arrival, std::nullopt) == arrival + std::chrono::seconds(30));
+  CHECK(*ToDeadline(timeout, arrival, in_a_minute) == arrival + std::chrono::seconds(30));
+  timeout = 90;
+  CHECK(*ToDeadline(timeout, arrival, in_a_minute) == in_a_minute);
 }
 
 TEST_CASE("a timeout out of range is refused by name, value and range") {
-  v1::GenerateRequest request;
-  const double seconds = GENERATE(0.0, -1.0, 31536001.0, std::numeric_limits<double>::infinity(),
+  const double timeout = GENERATE(0.0, -1.0, 31536001.0, std::numeric_limits<double>::infinity(),
                                   std::numeric_limits<double>::quiet_NaN());
-  request.set_timeout_seconds(seconds);
-  const auto deadline = ToDeadline(request, TimePoint(), std::nullopt);
+  const auto deadline = ToDeadline(timeout, TimePoint(), std::nullopt);
   CHECK(deadline.status().code() == absl::StatusCode::kInvalidArgument);
   CHECK(FieldOf(deadline.status()) == "timeout_seconds");
   CHECK(std::string(deadline.status().message()).find("expected a number in (0, 31536000]") != std::string::npos);

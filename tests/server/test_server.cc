@@ -81,6 +81,9 @@ TestServer::TestServer(const TestServerOptions& options) {
   config.grpc_listen = "127.0.0.1:0";
   config.max_stream_buffer_bytes = options.max_stream_buffer_bytes;
   config.stall_seconds = options.stall_seconds;
+  config.http_listen = options.http_listen;
+  config.http_max_connections = options.http_max_connections;
+  config.http_request_seconds = options.http_request_seconds;
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, std::move(model), clock);
   if (!server.ok()) throw std::runtime_error(server.status().ToString());
   server_ = *std::move(server);

@@ -32,6 +32,9 @@ struct TestServerOptions {
   QueueLimits queue_limits = {};
   int64_t max_stream_buffer_bytes = 4 << 20;
   double stall_seconds = 30;
+  std::string http_listen = {};  // none
+  int64_t http_max_connections = 64;
+  double http_request_seconds = 15;
   const Clock* clock = nullptr;  // the whole server's; outlives it; null: the steady clock
 };
 
@@ -58,6 +61,7 @@ class TestServer {
   v1::Cache::Stub& cache() { return *cache_; }
   v1::Admin::Stub& admin() { return *admin_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  std::string http_address() const { return server_->http_address(); }
   Server& server() { return *server_; }
   const std::string& address() const { return server_->address(); }
   const ScriptedModelRunner& runner() const { return *runner_; }

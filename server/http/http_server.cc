@@ -1,0 +1,180 @@
+#include "server/http/http_server.h"
+
+#include <sys/socket.h>
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "engine/base/log.h"
+#include "engine/base/status.h"
+#include "server/http/chat_page.h"
+#include "server/http/http_error.h"
+#include "server/proto_json.h"
+#include "server/serving_memory.h"
+
+namespace quire {
+namespace {
+
+using HttpRequest = httplib::Request;
+using HttpResponse = httplib::Response;
+using Json = nlohmann::json;
+
+constexpr const char* kJsonType = "application/json";
+
+void SetJson(const Json& json, HttpResponse& response) {
+  response.set_content(json.dump(-1, ' ', false, Json::error_handler_t::replace), kJsonType);
+}
+
+void SetJsonOrError(const absl::StatusOr<Json>& json, HttpResponse& response) {
+  json.ok() ? SetJson(*json, response) : SetError(json.status(), response);
+}
+
+// A page of another origin may not use a visitor's browser to ask this server. Its requests say where they come from.
+bool IsOfAnotherOrigin(const HttpRequest& request) {
+  if (!request.has_header("Origin")) return false;
+  const std::string origin = request.get_header_value("Origin");
+  const size_t scheme_end = origin.find("://");
+  return scheme_end == std::string::npos || origin.substr(scheme_end + 3) != request.get_header_value("Host");
+}
+
+// Before any handler. A page that browsers show in another one's frame could be clicked unseen.
+httplib::Server::HandlerResponse CheckOrigin(const HttpRequest& request, HttpResponse& response) {
+  response.set_header("X-Content-Type-Options", "nosniff");
+  response.set_header("X-Frame-Options", "DENY");
+  if (!IsOfAnotherOrigin(request)) return httplib::Server::HandlerResponse::Unhandled;
+  SetError(403, "Origin: requests of other sites' pages are refused", response);
+  return httplib::Server::HandlerResponse::Handled;
+}
+
+// What httplib itself refuses.
+void ExplainError(const HttpRequest& request, HttpResponse& response) {
+  if (!response.body.empty()) return;
+  switch (response.status) {
+    case 404: return SetError(404, StrCat("no such path: ", request.method, " ", request.path), response);
+    case 413: return SetError(413, "the request's body is larger than --http-max-body-bytes allows", response);
+    case 414: return SetError(414, "the request's path is too long", response);
+    case 431: return SetError(431, "the request's headers are too long or too many", response);
+    default: return SetError(response.status, "the request is not HTTP that this server understands", response);
+  }
+}
+
+void ExplainException(const HttpRequest& request, HttpResponse& response, std::exception_ptr exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    log::Error("HTTP {} {}: {}", request.method, request.path, error.what());
+  } catch (...) {
+    log::Error("HTTP {} {}: an unknown exception", request.method, request.path);
+  }
+  SetError(500, "an error of the server's own; its log has more", response);
+}
+
+void SetAddressOptions(socket_t socket) {
+  // Two servers on one port would share its connections in silence, so no SO_REUSEPORT, which httplib would set.
+  const int on = 1;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, const HttpLimits& limits,
+                                                              OpenAiService* openai, const ServingState* serving,
+                                                              ReadCacheStats read_cache_stats) {
+  std::unique_ptr<HttpServer> server(new HttpServer(limits, openai, serving, std::move(read_cache_stats)));
+  QUIRE_RETURN_IF_ERROR(server->Bind(address));
+  server->AddRoutes();
+  server->thread_ = std::thread([listener = &server->listener_] { listener->listen_after_bind(); });
+  server->listener_.wait_until_ready();
+  return server;
+}
+
+HttpServer::HttpServer(const HttpLimits& limits, OpenAiService* openai, const ServingState* serving,
+                       ReadCacheStats read_cache_stats)
+    : openai_(openai),
+      serving_(serving),
+      read_cache_stats_(std::move(read_cache_stats)),
+      body_memory_(kHttpBodyBytes),
+      listener_(limits) {}
+
+HttpServer::~HttpServer() { Stop(Duration::zero()); }
+
+void HttpServer::Stop(Duration timeout) {
+  if (!thread_.joinable()) return;
+  listener_.Stop(timeout);
+  thread_.join();
+}
+
+absl::Status HttpServer::Bind(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  const bool is_bracketed = host.front() == '[';
+  const std::string bare_host = is_bracketed ? host.substr(1, host.size() - 2) : host;
+  int port = 0;
+  const bool is_number = absl::SimpleAtoi(address.substr(colon + 1), &port);
+  listener_.set_socket_options(SetAddressOptions);
+  if (is_number && port == 0)
+    port = listener_.bind_to_any_port(bare_host);
+  else if (!is_number || !listener_.bind_to_port(bare_host, port))
+    port = -1;
+  if (port <= 0) return InvalidArgument("http_listen", address, "an address of this machine whose port is not in use");
+  address_ = StrCat(host, ":", port);
+  return absl::OkStatus();
+}
+
+template <typename Handle>
+void HttpServer::Post(const std::string& path, Handle handle) {
+  listener_.Post(
+      path, [this, handle](const HttpRequest& request, HttpResponse& response, const httplib::ContentReader& reader) {
+        const absl::StatusOr<Json> body = ReadJsonBody(request, reader, openai_->max_json_values(), &body_memory_);
+        if (body.ok()) return handle(request, *body, response);
+        // httplib has set it for a body that is too large.
+        if (response.status < 400) SetError(body.status(), response);
+      });
+}
+
+void HttpServer::AddRoutes() {
+  listener_.set_pre_routing_handler(CheckOrigin);
+  listener_.set_error_handler(
+      [](const HttpRequest& request, HttpResponse& response) { ExplainError(request, response); });
+  listener_.set_exception_handler(ExplainException);
+
+  Post("/v1/chat/completions", [this](const HttpRequest& request, const Json& body, HttpResponse& response) {
+    openai_->Complete(OpenAiKind::kChat, request, body, response);
+  });
+  Post("/v1/completions", [this](const HttpRequest& request, const Json& body, HttpResponse& response) {
+    openai_->Complete(OpenAiKind::kCompletion, request, body, response);
+  });
+  Post("/tokenize", [this](const HttpRequest&, const Json& body, HttpResponse& response) {
+    SetJsonOrError(openai_->Tokenize(body), response);
+  });
+  Post("/detokenize", [this](const HttpRequest&, const Json& body, HttpResponse& response) {
+    SetJsonOrError(openai_->Detokenize(body), response);
+  });
+  listener_.Get("/v1/models",
+                [this](const HttpRequest&, HttpResponse& response) { SetJson(openai_->ListModels(), response); });
+  listener_.Get("/v1/models/(.+)", [this](const HttpRequest& request, HttpResponse& response) {
+    SetJsonOrError(openai_->GetModel(request.matches[1]), response);
+  });
+  listener_.Get("/v1/cache", [this](const HttpRequest&, HttpResponse& response) {
+    response.set_header("Cache-Control", "no-store");
+    SetJson(ToJson(read_cache_stats_()), response);
+  });
+  // Restarting helps against a hang, not against draining.
+  listener_.Get("/health", [this](const HttpRequest&, HttpResponse& response) {
+    if (serving_->stalled()) return SetError(503, "the engine hangs", response);
+    SetJson({{"status", "ok"}}, response);
+  });
+  listener_.Get("/ready", [this](const HttpRequest&, HttpResponse& response) {
+    if (!serving_->serving()) return SetError(503, "the server drains or its engine hangs", response);
+    SetJson({{"status", "ok"}}, response);
+  });
+  listener_.Get("/", [](const HttpRequest&, HttpResponse& response) {
+    response.set_header(
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'");
+    response.set_content(std::string(kChatPage), "text/html; charset=utf-8");
+  });
+}
+
+}  // namespace quire
