@@ -29,6 +29,11 @@ constexpr int kTileRows = kLanes >= 16 ? 6 : 2;
 // Panels that are read side by side for a single row: more streams of memory than one keep more of it under way.
 constexpr int kSingleRowPanels = kLanes >= 16 ? 2 : 1;
 
+// Up to so many rows, tiles of them take turns, each over so many groups: longer turns leave memory idle, shorter ones
+// carry sums too often.
+constexpr int64_t kMostRowsInTurns = 64;
+constexpr int64_t kGroupsPerTurn = 3;
+
 // sum + four products for each lane. Bytes reach 255 (kFullBytes) or 15.
 template <bool kFullBytes>
 HWY_INLINE IntVec DotBytes(IntVec sum, ByteVec weights, SignedByteVec inputs) {
@@ -55,8 +60,15 @@ constexpr int32_t DotZeroPoint(WeightType type) {
   return HasNibbles(type) || HWY_TARGET <= HWY_AVX3_DL ? ZeroPoint(type) : 0;
 }
 
+// Groups [begin, end) of k. What the ones before came to is carried to the next ones in `sums`, [rows, kPanelWidth].
+struct GroupRange {
+  int64_t begin;
+  int64_t end;
+  float* sums;
+};
+
 // Output features [column, column + kPanelVecs * kLanes) of kPanels neighbouring panels for kRows rows, summed in
-// registers over all of k.
+// registers over a range of groups.
 template <WeightType kType, int kRows, int kPanels>
 struct Tile {
   static constexpr int kVecs = kPanels * kPanelVecs;
@@ -67,7 +79,7 @@ struct Tile {
   }
 
   static HWY_INLINE void Multiply(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t column, int64_t row,
-                                  float* c) {
+                                  const GroupRange& groups, float* c) {
     const int64_t k = args.panel.k;
     const int64_t group_bytes = args.panel.BytesPerGroup();
     const int64_t quant_bytes = args.panel.QuantBytesPerGroup();
@@ -75,12 +87,15 @@ struct Tile {
     const int64_t num_groups = k / kGroupSize;
     const int8_t* inputs = args.a.quants + row * k;
     FloatVec sums[kRows][kVecs];
+    float* const carried = groups.sums + row * kPanelWidth + column;  // read and written between ranges only
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) sums[r][v] = hn::Zero(FloatTag());
+      for (int v = 0; v < kVecs; ++v) {
+        sums[r][v] = groups.begin == 0 ? hn::Zero(FloatTag()) : hn::LoadU(FloatTag(), Carried(carried, r, v));
+      }
     }
-    for (int64_t group = 0; group < num_groups; ++group) {
+    for (int64_t group = groups.begin; group < groups.end; ++group) {
       const uint8_t* quants = panel + group * group_bytes;
       IntVec dots[kRows][kVecs];
       Start(args, row * num_groups + group, num_groups, dots);
@@ -91,12 +106,23 @@ struct Tile {
       }
       AddGroup(args, quants + quant_bytes + column * 2, panel_bytes, row * num_groups + group, num_groups, dots, sums);
     }
+    if (groups.end < num_groups) return Carry(sums, carried);
     if constexpr (kType == WeightType::kInt8)
       ScaleChannels(panel + num_groups * group_bytes + column * 4, panel_bytes, sums);
     Store(args, sums, c);
   }
 
  private:
+  static HWY_INLINE float* Carried(float* first, int r, int v) { return first + r * kPanelWidth + v * kLanes; }
+
+  static HWY_INLINE void Carry(const FloatVec (&sums)[kRows][kVecs], float* carried) {
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVecs; ++v) hn::StoreU(sums[r][v], FloatTag(), Carried(carried, r, v));
+    }
+  }
+
   static HWY_INLINE void Start(const QuantizedMultiplyArgs& args, int64_t first, int64_t num_groups,
                                IntVec (&dots)[kRows][kVecs]) {
 #pragma GCC unroll 6
@@ -221,21 +247,42 @@ struct Tile {
 };
 
 template <WeightType kType, int kRows, int kPanels = 1>
-void MultiplyRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, float* c) {
+void MultiplyRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, const GroupRange& groups,
+                  float* c) {
   for (int64_t column = 0; column < kPanelWidth; column += kPanelVecs * kLanes) {
-    Tile<kType, kRows, kPanels>::Multiply(args, panel, column, row, c + row * args.ldc + column);
+    Tile<kType, kRows, kPanels>::Multiply(args, panel, column, row, groups, c + row * args.ldc + column);
   }
 }
 
 template <WeightType kType>
-void MultiplyRest(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, float* c) {
+void MultiplyRest(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, const GroupRange& groups,
+                  float* c) {
   switch (args.rows - row) {
-    case 5: MultiplyRows<kType, (kTileRows > 5 ? 5 : 1)>(args, panel, row, c); break;
-    case 4: MultiplyRows<kType, (kTileRows > 4 ? 4 : 1)>(args, panel, row, c); break;
-    case 3: MultiplyRows<kType, (kTileRows > 3 ? 3 : 1)>(args, panel, row, c); break;
-    case 2: MultiplyRows<kType, (kTileRows >= 2 ? 2 : 1)>(args, panel, row, c); break;
-    case 1: MultiplyRows<kType, 1>(args, panel, row, c); break;
+    case 5: MultiplyRows<kType, (kTileRows > 5 ? 5 : 1)>(args, panel, row, groups, c); break;
+    case 4: MultiplyRows<kType, (kTileRows > 4 ? 4 : 1)>(args, panel, row, groups, c); break;
+    case 3: MultiplyRows<kType, (kTileRows > 3 ? 3 : 1)>(args, panel, row, groups, c); break;
+    case 2: MultiplyRows<kType, (kTileRows >= 2 ? 2 : 1)>(args, panel, row, groups, c); break;
+    case 1: MultiplyRows<kType, 1>(args, panel, row, groups, c); break;
     default: break;
+  }
+}
+
+template <WeightType kType>
+void MultiplyAllRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, const GroupRange& groups, float* c) {
+  int64_t row = 0;
+  for (; row + kTileRows <= args.rows; row += kTileRows) MultiplyRows<kType, kTileRows>(args, panel, row, groups, c);
+  MultiplyRest<kType>(args, panel, row, groups, c);
+}
+
+// Several tiles of rows take the groups in turns, so that memory is read all the time and not by the first tile alone.
+template <WeightType kType>
+void MultiplyPanel(const QuantizedMultiplyArgs& args, const uint8_t* panel, float* c) {
+  const int64_t num_groups = args.panel.k / kGroupSize;
+  const bool takes_turns = args.rows > kTileRows && args.rows <= kMostRowsInTurns;
+  const int64_t turn = takes_turns ? kGroupsPerTurn : num_groups;
+  HWY_ALIGN float sums[kMostRowsInTurns * kPanelWidth];
+  for (int64_t begin = 0; begin < num_groups; begin += turn) {
+    MultiplyAllRows<kType>(args, panel, {begin, HWY_MIN(begin + turn, num_groups), sums}, c);
   }
 }
 
@@ -247,16 +294,11 @@ void MultiplyPanelsOf(const QuantizedMultiplyArgs& args) {
   };
   if (args.rows == 1) {
     for (; i + kSingleRowPanels <= args.num_panels; i += kSingleRowPanels) {
-      MultiplyRows<kType, 1, kSingleRowPanels>(args, panel_at(i), 0, args.c + i * kPanelWidth);
+      MultiplyRows<kType, 1, kSingleRowPanels>(args, panel_at(i), 0, {0, args.panel.k / kGroupSize, nullptr},
+                                               args.c + i * kPanelWidth);
     }
   }
-  for (; i < args.num_panels; ++i) {
-    const uint8_t* panel = panel_at(i);
-    float* c = args.c + i * kPanelWidth;
-    int64_t row = 0;
-    for (; row + kTileRows <= args.rows; row += kTileRows) MultiplyRows<kType, kTileRows>(args, panel, row, c);
-    MultiplyRest<kType>(args, panel, row, c);
-  }
+  for (; i < args.num_panels; ++i) MultiplyPanel<kType>(args, panel_at(i), args.c + i * kPanelWidth);
 }
 
 void MultiplyQuantizedPanels(const QuantizedMultiplyArgs& args) {
