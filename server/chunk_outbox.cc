@@ -4,19 +4,13 @@
 #include <utility>
 
 #include "engine/base/strings.h"
+#include "server/response_translation.h"
 
 namespace quire {
 namespace {
 
 // Far below the 4 MiB that clients receive by default, and large enough to write seldom.
 constexpr int64_t kMaxMessageBytes = 256 << 10;
-
-// MergeFrom appends lists but replaces the text.
-void Join(const v1::StreamChunk& next, v1::StreamChunk* chunk) {
-  std::string text = std::move(*chunk->mutable_text()) + next.text();
-  chunk->MergeFrom(next);
-  chunk->set_text(std::move(text));
-}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "server/response_translation.h"
 
 #include <array>
+#include <utility>
 
 #include "engine/base/version.h"
 
@@ -65,6 +66,13 @@ void AppendTo(const GenerationChunk& from, const Tokenizer& tokenizer, v1::Strea
   for (const PositionLogprobs& logprobs : from.prompt_logprobs) {
     *chunk->add_prompt_logprobs() = ToProto(logprobs, tokenizer);
   }
+}
+
+// MergeFrom appends lists but replaces the text.
+void Join(const v1::StreamChunk& next, v1::StreamChunk* chunk) {
+  std::string text = std::move(*chunk->mutable_text()) + next.text();
+  chunk->MergeFrom(next);
+  chunk->set_text(std::move(text));
 }
 
 v1::ModelInfo ToProto(const EngineInfo& info, const std::string& name, const Tokenizer& tokenizer,

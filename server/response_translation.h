@@ -25,6 +25,9 @@ v1::PositionLogprobs ToProto(const PositionLogprobs& logprobs, const Tokenizer& 
 // Adds the chunk's text, tokens and log-probabilities to what `chunk` holds already.
 void AppendTo(const GenerationChunk& from, const Tokenizer& tokenizer, v1::StreamChunk* chunk);
 
+// The same with what a later chunk of the answer holds.
+void Join(const v1::StreamChunk& next, v1::StreamChunk* chunk);
+
 v1::ModelInfo ToProto(const EngineInfo& info, const std::string& name, const Tokenizer& tokenizer,
                       bool has_chat_template);
 

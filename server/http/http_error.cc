@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/base/status.h"
+#include "server/http/json_text.h"
 
 namespace quire {
 namespace {
@@ -47,9 +48,6 @@ Json MakeErrorObject(int http_code, const std::string& message, const std::optio
             {"code", http_code}}}};
 }
 
-// A message may quote a caller's bytes, which need not be UTF-8.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 }  // namespace
 
 int HttpCodeOf(const absl::Status& status) {
@@ -70,7 +68,7 @@ Json ErrorObject(int http_code, const std::string& message) {
 
 void SetError(const absl::Status& status, httplib::Response& response) {
   response.status = HttpCodeOf(status);
-  response.set_content(Dump(ErrorObject(status)), kJsonType);
+  response.set_content(ToText(ErrorObject(status)), kJsonType);
   if (const auto delay = RetryDelayOf(status)) {
     response.set_header("Retry-After", std::to_string(std::chrono::ceil<std::chrono::seconds>(*delay).count()));
   }
@@ -78,11 +76,11 @@ void SetError(const absl::Status& status, httplib::Response& response) {
 
 void SetError(int http_code, const std::string& message, httplib::Response& response) {
   response.status = http_code;
-  response.set_content(Dump(ErrorObject(http_code, message)), kJsonType);
+  response.set_content(ToText(ErrorObject(http_code, message)), kJsonType);
 }
 
 std::string TooManyConnections(int64_t max_connections) {
-  const std::string body = Dump(ErrorObject(
+  const std::string body = ToText(ErrorObject(
       503, std::format("{} HTTP connections are open, as many as --http-max-connections allows", max_connections)));
   return std::format(
       "HTTP/1.1 503 Service Unavailable\r\nContent-Type: {}\r\nContent-Length: {}\r\nRetry-After: 1\r\n"

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "server/http/connection_threads.h"
@@ -51,6 +52,8 @@ class HttpListener::OpenConnection {
 HttpListener::HttpListener(const HttpLimits& limits) : limits_(limits) {
   set_payload_max_length(static_cast<size_t>(limits.max_body_bytes));
   set_tcp_nodelay(true);
+  // What responses promise in Keep-Alive; the connections keep it.
+  set_keep_alive_timeout(std::chrono::ceil<std::chrono::seconds>(limits.idle_timeout).count());
   // One thread more than connections, which refuses the others.
   new_task_queue = [this] {
     return new ConnectionThreads(static_cast<size_t>(limits_.max_connections) + 1, kMaxWaitingRefusals);

@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "server/http/chat_page.h"
 #include "server/http/http_error.h"
+#include "server/http/json_text.h"
 #include "server/proto_json.h"
 #include "server/serving_memory.h"
 
@@ -22,9 +23,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kJsonType = "application/json";
 
-void SetJson(const Json& json, HttpResponse& response) {
-  response.set_content(json.dump(-1, ' ', false, Json::error_handler_t::replace), kJsonType);
-}
+void SetJson(const Json& json, HttpResponse& response) { response.set_content(ToText(json), kJsonType); }
 
 void SetJsonOrError(const absl::StatusOr<Json>& json, HttpResponse& response) {
   json.ok() ? SetJson(*json, response) : SetError(json.status(), response);

@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "server/http/http_error.h"
 #include "server/http/json_fields.h"
+#include "server/http/json_text.h"
 #include "server/request_translation.h"
 #include "server/response_translation.h"
 
@@ -32,8 +33,6 @@ MetadataLookup LookupOf(const httplib::Request& request) {
     return request.get_header_value(name);
   };
 }
-
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 // The calls' names for fields, and OpenAI's; the first that fits counts.
 constexpr std::pair<std::string_view, std::string_view> kFieldNames[] = {
@@ -60,7 +59,7 @@ absl::Status Renamed(const absl::Status& status) {
 }
 
 // A server-sent event: https://html.spec.whatwg.org/multipage/server-sent-events.html.
-std::string EventOf(const Json& json) { return "data: " + Dump(json) + "\n\n"; }
+std::string EventOf(const Json& json) { return "data: " + ToText(json) + "\n\n"; }
 
 // Joins the chunks of each choice. The status of the first that did not end well.
 absl::StatusOr<std::vector<OpenAiChoice>> Collect(HttpAnswer& answer, size_t num_choices) {
@@ -74,11 +73,7 @@ absl::StatusOr<std::vector<OpenAiChoice>> Collect(HttpAnswer& answer, size_t num
       ++num_ended;
       continue;
     }
-    choice.output.mutable_text()->append(event->chunk.text());
-    event->chunk.clear_text();  // MergeFrom replaces texts
-    std::string text = std::move(*choice.output.mutable_text());
-    choice.output.MergeFrom(event->chunk);
-    choice.output.set_text(std::move(text));
+    Join(event->chunk, &choice.output);
   }
   if (num_ended < num_choices) return absl::CancelledError("the client is gone");
   return choices;
@@ -179,7 +174,7 @@ void OpenAiService::Complete(OpenAiKind kind, const httplib::Request& request, c
   }
   const auto choices = Collect(*answer, static_cast<size_t>(parsed->num_choices()));
   if (!choices.ok()) return SetError(choices.status(), response);
-  response.set_content(Dump(format.Whole(*choices, parsed->choices_per_prompt)), "application/json");
+  response.set_content(ToText(format.Whole(*choices, parsed->choices_per_prompt)), "application/json");
 }
 
 Json OpenAiService::ListModels() const {
