@@ -34,6 +34,7 @@ namespace quire {
 namespace {
 
 constexpr int kMaxQueuedEncodes = 1024;
+constexpr int kMaxReadBytes = 256 << 10;  // at once, from a connection
 // What calls that have ended get to send their last bytes at shutdown.
 constexpr std::chrono::seconds kLastBytes(2);
 
@@ -73,6 +74,9 @@ class GrpcServer : public Server {
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
     // Two servers on one port would share its connections in silence.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // gRPC would make room for as much as it guesses that a connection sends next, up to 4 MiB of the quota below, and
+    // end calls for the lack of it.
+    builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
     grpc::ResourceQuota quota("quire");
     quota.Resize(kRpcBufferBytes);
     builder.SetResourceQuota(quota);

@@ -11,7 +11,7 @@ namespace quire {
 
 // Of gRPC's buffers: reads and writes of all connections, and its own records of calls. Above it gRPC slows readers
 // down, then ends calls.
-inline constexpr int64_t kRpcBufferBytes = int64_t{16} << 20;
+inline constexpr int64_t kRpcBufferBytes = int64_t{24} << 20;
 
 // Of answers that wait for their readers, all together; beside it each may keep a little, which counts as the request's
 // own state.
