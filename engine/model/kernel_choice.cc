@@ -155,8 +155,11 @@ InputTypes Choose(const std::vector<DType>& inputs, bool deterministic, const Si
   for (const DType input : inputs) {
     const std::string name =
         std::format("{}, inputs {}, up to {} rows", Describe(site), ToString(input), site.input->max_rows());
-    candidates.push_back({input, times.Get(name, [&] { return MeasureBuckets(site, input, kernels, team); })});
+    const Times& seconds =
+        times.Get(name, kRowBuckets.size(), [&] { return MeasureBuckets(site, input, kernels, team); });
+    if (!seconds.empty()) candidates.push_back({input, seconds});
   }
+  if (candidates.empty()) return chosen;
   log::Info("kernels: {}", DescribeTimes(site, candidates));
   return Fastest(candidates, deterministic);
 }
@@ -230,11 +233,11 @@ std::string ChooseAttention(bool deterministic, const ModelWeights& weights, con
                                          workspace.attention.config().num_heads, layout.head_dim,
                                          ToString(layout.dtype), layout.num_kv_heads, layout.head_dim,
                                          layout.block_size, ToString(type), workspace.attended.max_rows());
-    return times.Get(name, [&] { return MeasureAttention(type, cache, workspace, team); });
+    return times.Get(name, 1, [&] { return MeasureAttention(type, cache, workspace, team); });
   };
   const Times f32 = seconds_in(DType::kF32);
   const Times bf16 = seconds_in(DType::kBF16);
-  if (bf16.empty()) return "attention f32";
+  if (f32.empty() || bf16.empty()) return "attention f32";
   log::Info("kernels: attention; f32 {:.0f}; bf16 {:.0f} us", f32[0] * 1e6, bf16[0] * 1e6);
   const bool is_faster = bf16[0] * kClearRatio < f32[0];
   workspace.attention.UseMatmuls(is_faster ? DType::kBF16 : DType::kF32);

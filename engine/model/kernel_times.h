@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -20,8 +21,10 @@ class KernelTimes {
   // the log tells. `machine` names everything outside a measurement that its result depends on. An empty path is none.
   static KernelTimes Open(std::string path, std::string machine);
 
-  // The seconds that are known under `name`, or those that `measure` gives: none if that can't be run here.
-  const std::vector<double>& Get(const std::string& name, const std::function<std::vector<double>()>& measure);
+  // The `count` seconds that are known under `name`, or those that `measure` gives: none if that can't be run here.
+  // What a file holds another number of is measured again.
+  const std::vector<double>& Get(const std::string& name, size_t count,
+                                 const std::function<std::vector<double>()>& measure);
 
   // Writes the file, whole or not at all, if there is one and it lacks anything. UNAVAILABLE if it can't be written.
   absl::Status Save() const;

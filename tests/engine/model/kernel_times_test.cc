@@ -27,7 +27,7 @@ std::string ReadFile(const std::string& path) {
 // What Get says of a name that is known nowhere but in the file.
 bool Knows(KernelTimes times, const std::string& name) {
   bool measured = false;
-  times.Get(name, [&] {
+  times.Get(name, 1, [&] {
     measured = true;
     return Seconds{1};
   });
@@ -38,8 +38,8 @@ TEST_CASE("kernel times come back from their file") {
   const TempDir dir;
   const std::string path = dir.File("times.json");
   KernelTimes times = KernelTimes::Open(path, "machine");
-  CHECK(times.Get("qkv", [] { return Seconds{0.25, 0.5}; }) == Seconds{0.25, 0.5});
-  CHECK(times.Get("attention", [] { return Seconds{}; }).empty());
+  CHECK(times.Get("qkv", 2, [] { return Seconds{0.25, 0.5}; }) == Seconds{0.25, 0.5});
+  CHECK(times.Get("attention", 1, [] { return Seconds{}; }).empty());
   REQUIRE(times.Save().ok());
 
   KernelTimes again = KernelTimes::Open(path, "machine");
@@ -47,8 +47,8 @@ TEST_CASE("kernel times come back from their file") {
     FAIL("measured again");
     return Seconds{};
   };
-  CHECK(again.Get("qkv", must_not_measure) == Seconds{0.25, 0.5});
-  CHECK(again.Get("attention", must_not_measure).empty());
+  CHECK(again.Get("qkv", 2, must_not_measure) == Seconds{0.25, 0.5});
+  CHECK(again.Get("attention", 1, must_not_measure).empty());
   std::filesystem::remove(path);
   CHECK(again.Save().ok());  // nothing is new
   CHECK_FALSE(std::filesystem::exists(path));
@@ -64,11 +64,12 @@ TEST_CASE("times of another machine, or of no sense, are measured again and repl
   for (const char* text :
        {"", "{", "[]", "{}", R"({"machine": "this one", "seconds": 1})",
         R"({"machine": "this one", "seconds": {"qkv": [-1.0]}})",
-        R"({"machine": "this one", "seconds": {"qkv": ["a"]}})", R"({"machine": 7, "seconds": {"qkv": [1.0]}})"}) {
+        R"({"machine": "this one", "seconds": {"qkv": ["a"]}})",
+        R"({"machine": "this one", "seconds": {"qkv": [1.0, 1.0]}})", R"({"machine": 7, "seconds": {"qkv": [1.0]}})"}) {
     CAPTURE(text);
     std::ofstream(path) << text;
     KernelTimes times = KernelTimes::Open(path, "this one");
-    CHECK(times.Get("qkv", [] { return Seconds{2}; }) == Seconds{2});
+    CHECK(times.Get("qkv", 1, [] { return Seconds{2}; }) == Seconds{2});
     CHECK(times.Save().ok());
     CHECK(Knows(KernelTimes::Open(path, "this one"), "qkv"));
   }
@@ -77,14 +78,14 @@ TEST_CASE("times of another machine, or of no sense, are measured again and repl
 TEST_CASE("a file that can't be written is told, and leaves nothing behind") {
   const TempDir dir;
   KernelTimes times = KernelTimes::Open(dir.File("missing/times.json"), "machine");
-  times.Get("qkv", [] { return Seconds{1}; });
+  times.Get("qkv", 1, [] { return Seconds{1}; });
   const absl::Status status = times.Save();
   CHECK(status.code() == absl::StatusCode::kUnavailable);
   CHECK(std::string(status.message()).find("kernel_times_file") != std::string::npos);
 
   std::filesystem::create_directory(dir.File("folder"));
   KernelTimes onto_folder = KernelTimes::Open(dir.File("folder"), "machine");
-  onto_folder.Get("qkv", [] { return Seconds{1}; });
+  onto_folder.Get("qkv", 1, [] { return Seconds{1}; });
   CHECK_FALSE(onto_folder.Save().ok());
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 1);
 }
@@ -128,6 +129,13 @@ TEST_CASE("the choice of kernels follows the times that are kept") {
     }
     std::ofstream(path) << json.dump();
     CHECK(ComputeTypeWith(model, path) == fast);
+  }
+
+  // Too few of them, or none: nothing is read past their end.
+  for (const nlohmann::json& wrong : {nlohmann::json::array({1.0}), nlohmann::json::array()}) {
+    for (auto& [name, seconds] : json["seconds"].items()) seconds = wrong;
+    std::ofstream(path) << json.dump();
+    CHECK_FALSE(ComputeTypeWith(model, path).empty());
   }
 }
 
