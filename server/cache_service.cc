@@ -17,6 +17,8 @@ constexpr double kMinIntervalSeconds = 0.05;
 constexpr double kMaxIntervalSeconds = 3600;
 constexpr double kDefaultIntervalSeconds = 1;
 constexpr size_t kMaxQueuedReads = 1024;
+// Longer than any step of an engine that works.
+constexpr std::chrono::seconds kReadTimeout(30);
 
 absl::Status TooManyReads() { return Overloaded("too many statistics are asked for at once", std::chrono::seconds(1)); }
 
@@ -36,8 +38,11 @@ class CacheWatch : public grpc::ServerWriteReactor<v1::CacheStats>, public std::
 
   void Read() {
     service_->reader_.Post([self = shared_from_this()] {
-      self->stats_ = self->service_->ReadStats(self->with_requests_);
-      if (!self->FinishIfStopped()) self->StartWrite(&self->stats_);
+      absl::StatusOr<v1::CacheStats> stats = self->service_->ReadStats(self->with_requests_);
+      if (!stats.ok()) self->Stop(stats.status());
+      if (self->FinishIfStopped()) return;
+      self->stats_ = *std::move(stats);
+      self->StartWrite(&self->stats_);
     });
   }
 
@@ -103,8 +108,9 @@ grpc::ServerUnaryReactor* CacheService::GetCacheStats(grpc::CallbackServerContex
                                                       v1::CacheStats* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool queued = reader_.TryPost([this, reactor, response, with_requests = request->include_requests()] {
-    *response = ReadStats(with_requests);
-    reactor->Finish(grpc::Status::OK);
+    absl::StatusOr<v1::CacheStats> stats = ReadStats(with_requests);
+    if (stats.ok()) *response = *std::move(stats);
+    reactor->Finish(ToGrpcStatus(stats.status()));
   });
   if (!queued) reactor->Finish(ToGrpcStatus(TooManyReads()));
   return reactor;
@@ -131,7 +137,7 @@ grpc::ServerWriteReactor<v1::CacheStats>* CacheService::WatchCacheStats(grpc::Ca
 grpc::ServerUnaryReactor* CacheService::GetCacheConfig(grpc::CallbackServerContext* context,
                                                        const v1::GetCacheConfigRequest*, v1::CacheConfig* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  *response = ToProto(config_, memory_, info_);
+  *response = ReadConfig();
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }
@@ -142,9 +148,12 @@ void CacheService::StopWatches() {
   for (const std::shared_ptr<CacheWatch>& watch : watches_) watch->Stop(Stopping());
 }
 
-v1::CacheStats CacheService::ReadStats(bool with_requests) const {
-  return ToProto(engine_->GetStats(with_requests), memory_, info_);
+absl::StatusOr<v1::CacheStats> CacheService::ReadStats(bool with_requests) const {
+  QUIRE_ASSIGN_OR_RETURN(const EngineStats stats, engine_->GetStats(with_requests, kReadTimeout));
+  return ToProto(stats, memory_, info_);
 }
+
+v1::CacheConfig CacheService::ReadConfig() const { return ToProto(config_, memory_, info_); }
 
 void CacheService::Remove(CacheWatch* watch) {
   // Destroyed past the lock, unless its last job still holds it.

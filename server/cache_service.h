@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "absl/status/statusor.h"
 #include "engine/runtime/engine_builder.h"
 #include "engine/runtime/engine_loop.h"
 #include "quire/v1/cache.grpc.pb.h"
@@ -31,8 +32,10 @@ class CacheService final : public v1::Cache::CallbackService {
                                            const v1::GetCacheConfigRequest* request,
                                            v1::CacheConfig* response) override;
 
-  // What GetCacheStats answers. May wait for a step's end.
-  v1::CacheStats ReadStats(bool with_requests) const;
+  // What GetCacheStats answers. Waits for a step's end; UNAVAILABLE if none comes.
+  absl::StatusOr<v1::CacheStats> ReadStats(bool with_requests) const;
+  // What GetCacheConfig answers.
+  v1::CacheConfig ReadConfig() const;
 
   // Ends all watches, and those that come later, with UNAVAILABLE.
   void StopWatches();

@@ -83,6 +83,17 @@ void AddCounters(const EngineStats& stats, v1::CacheStats* result) {
   result->set_invariant_violations(stats.num_invariant_violations);
 }
 
+void AddSteps(const StepSummary& steps, v1::CacheStats* result) {
+  SetHistogram(steps.seconds, result->mutable_step_seconds());
+  SetHistogram(steps.tokens, result->mutable_step_tokens());
+  v1::StepPartSeconds* parts = result->mutable_step_part_seconds();
+  const auto& [schedule, execute, sample, emit] = steps.part_seconds;
+  parts->set_schedule(schedule);
+  parts->set_execute(execute);
+  parts->set_sample(sample);
+  parts->set_emit(emit);
+}
+
 void AddHoldings(const EngineStats& stats, int64_t bytes_per_block, v1::CacheStats* result) {
   for (const RequestStats& request : stats.requests) {
     v1::RequestCacheStats* row = result->add_requests();
@@ -116,6 +127,7 @@ v1::CacheStats ToProto(const EngineStats& stats, const MemoryPlan& memory, const
   AddBlocks(stats.cache, memory, &result);
   AddPrefixCache(stats.cache, &result);
   AddCounters(stats, &result);
+  AddSteps(stats.steps, &result);
   AddHoldings(stats, memory.bytes_per_block, &result);
   return result;
 }

@@ -193,14 +193,20 @@ class RefusedUnary : public grpc::ServerUnaryReactor {
 
 grpc::ServerUnaryReactor* StartUnaryGeneration(const GenerationPipeline& pipeline, const std::string& model_name,
                                                absl::StatusOr<GenerationInput> input, grpc::ByteBuffer* response) {
-  if (!input.ok()) return new RefusedUnary(input.status());
+  if (!input.ok()) {
+    pipeline.metrics->CountRefusal(input.status());
+    return new RefusedUnary(input.status());
+  }
   return UnaryReactor::Start(pipeline, model_name, *std::move(input), response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartStreamGeneration(const GenerationPipeline& pipeline,
                                                                   const std::string& model_name, StreamMemory* memory,
                                                                   absl::StatusOr<GenerationInput> input) {
-  if (!input.ok()) return new RefusedStream(input.status());
+  if (!input.ok()) {
+    pipeline.metrics->CountRefusal(input.status());
+    return new RefusedStream(input.status());
+  }
   return StreamReactor::Start(pipeline, model_name, memory, *std::move(input));
 }
 

@@ -82,6 +82,7 @@ void GenerationCall::Submit(std::vector<TokenId> prompt_token_ids) {
 void GenerationCall::TakeTokens(std::vector<OutputToken> tokens) {
   // Tokens past a stop string, or past the caller's interest, are not part of the answer.
   if (cancelled_ || !refusal_.ok() || detokenizer_.stopped()) return;
+  ObserveTokens();
   GenerationChunk chunk;
   size_t num_taken = 0;  // of `tokens`
   while (num_taken < tokens.size() && !detokenizer_.stopped()) {
@@ -95,6 +96,16 @@ void GenerationCall::TakeTokens(std::vector<OutputToken> tokens) {
   }
   chunk.tokens = std::move(tokens);
   Deliver(std::move(chunk));
+}
+
+void GenerationCall::ObserveTokens() {
+  const TimePoint now = pipeline_.clock->Now();
+  if (last_tokens_time_) {
+    pipeline_.metrics->ObserveTokenGap(ToSeconds(now - *last_tokens_time_));
+  } else {
+    pipeline_.metrics->ObserveFirstToken(ToSeconds(now - input_.arrival_time), num_prompt_tokens_);
+  }
+  last_tokens_time_ = now;
 }
 
 void GenerationCall::Deliver(GenerationChunk chunk) {
@@ -126,6 +137,7 @@ void GenerationCall::TakeResult(GenerationResult result) {
     result.status = refusal_;
     result.finish_reason = FinishReason::kUnspecified;
   }
+  pipeline_.metrics->ObserveEnd(result);
   End(result);
 }
 
@@ -141,6 +153,7 @@ void GenerationCall::EndBeforeEngine(absl::Status status) {
   // The engine logs those that it took.
   log::Info("request {} tenant {}: not started, {}: {}", input_.request_id, input_.tenant,
             absl::StatusCodeToString(status.code()), std::string(status.message()));
+  pipeline_.metrics->CountRefusal(status);
   GenerationResult result;
   result.status = std::move(status);
   result.num_prompt_tokens = num_prompt_tokens_;

@@ -14,6 +14,7 @@
 #include "engine/runtime/engine_loop.h"
 #include "engine/text/incremental_detokenizer.h"
 #include "engine/text/tokenizer.h"
+#include "server/metrics/request_metrics.h"
 #include "server/prompt_encoder.h"
 #include "server/text_executor.h"
 
@@ -59,6 +60,7 @@ struct GenerationPipeline {
   const Tokenizer* tokenizer = nullptr;
   const PromptEncoder* prompt_encoder = nullptr;
   const Clock* clock = nullptr;
+  const RequestMetrics* metrics = nullptr;
   bool log_prompts = false;
 };
 
@@ -89,6 +91,7 @@ class GenerationCall : public TokenSink, public std::enable_shared_from_this<Gen
   // On the strand.
   void Submit(std::vector<TokenId> prompt_token_ids);
   void TakeTokens(std::vector<OutputToken> tokens);
+  void ObserveTokens();
   void Deliver(GenerationChunk chunk);
   std::string TextOf(TokenId id);
   void TakeResult(GenerationResult result);
@@ -109,6 +112,7 @@ class GenerationCall : public TokenSink, public std::enable_shared_from_this<Gen
   std::optional<RequestId> engine_id_;
   int64_t num_prompt_tokens_ = 0;
   int64_t num_output_tokens_ = 0;
+  std::optional<TimePoint> last_tokens_time_;
   std::atomic<bool> cancelled_ = false;
 };
 

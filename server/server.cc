@@ -22,6 +22,7 @@
 #include "server/generation_service.h"
 #include "server/http/http_server.h"
 #include "server/http/openai_service.h"
+#include "server/metrics/metrics.h"
 #include "server/request_ids.h"
 #include "server/response_translation.h"
 #include "server/serving_memory.h"
@@ -52,16 +53,18 @@ class GrpcServer : public Server {
         prompt_encoder_(model_.tokenizer.get(), model_.chat_template.get(), model_.info.vocab_size,
                         model_.info.max_model_len),
         stream_memory_(config.max_stream_buffer_bytes, kStreamBufferBytes),
+        cache_(model_.engine.get(), model_.memory, model_.info, config.engine),
+        metrics_(model_.name, cache_.ReadConfig(), [this] { return cache_.ReadStats(/*with_requests=*/false); }),
         text_executor_(static_cast<int>(config.text_threads), kMaxQueuedEncodes, MaxQueuedTextBytes(config)),
         pipeline_{.engine = model_.engine.get(),
                   .text_executor = &text_executor_,
                   .tokenizer = model_.tokenizer.get(),
                   .prompt_encoder = &prompt_encoder_,
                   .clock = clock,
+                  .metrics = &metrics_.requests(),
                   .log_prompts = config.log_prompts},
         generation_(pipeline_, DescribeModel(), &authenticator_, &stream_memory_, &request_ids_),
         openai_(pipeline_, DescribeModel(), &authenticator_, &stream_memory_, &request_ids_),
-        cache_(model_.engine.get(), model_.memory, model_.info, config.engine),
         admin_(model_.engine.get(), [this] { StartDraining(); }) {}
 
   ~GrpcServer() override { Shutdown(Duration::zero()); }
@@ -100,7 +103,7 @@ class GrpcServer : public Server {
                                .max_body_bytes = config.http_max_body_bytes,
                                .request_timeout = ToDuration(config.http_request_seconds),
                                .idle_timeout = ToDuration(config.http_idle_seconds)};
-    QUIRE_ASSIGN_OR_RETURN(http_, HttpServer::Start(config.http_listen, limits, &openai_, &serving_,
+    QUIRE_ASSIGN_OR_RETURN(http_, HttpServer::Start(config.http_listen, limits, &openai_, &serving_, &metrics_,
                                                     [this] { return cache_.ReadStats(/*with_requests=*/true); }));
     return absl::OkStatus();
   }
@@ -140,12 +143,13 @@ class GrpcServer : public Server {
   const KeylessAuthenticator authenticator_;
   const PromptEncoder prompt_encoder_;
   StreamMemory stream_memory_;
+  CacheService cache_;
+  const Metrics metrics_;
   TextExecutor text_executor_;
   RequestIds request_ids_;
   const GenerationPipeline pipeline_;
   GenerationService generation_;
   OpenAiService openai_;
-  CacheService cache_;
   AdminService admin_;
   ServingState serving_;
   std::unique_ptr<grpc::Server> server_;

@@ -6,36 +6,26 @@
 #include "engine/base/status.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "server/error_reason.h"
 
 namespace quire {
 namespace {
 
-struct Row {
-  absl::StatusCode from;
-  grpc::StatusCode to;
-  const char* reason;
-};
-
-constexpr Row kTable[] = {
-    {absl::StatusCode::kCancelled, grpc::StatusCode::CANCELLED, "CANCELLED"},
-    {absl::StatusCode::kInvalidArgument, grpc::StatusCode::INVALID_ARGUMENT, "INVALID_ARGUMENT"},
-    {absl::StatusCode::kOutOfRange, grpc::StatusCode::INVALID_ARGUMENT, "INVALID_ARGUMENT"},
-    {absl::StatusCode::kDeadlineExceeded, grpc::StatusCode::DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"},
-    {absl::StatusCode::kNotFound, grpc::StatusCode::NOT_FOUND, "NOT_FOUND"},
-    {absl::StatusCode::kPermissionDenied, grpc::StatusCode::PERMISSION_DENIED, "PERMISSION_DENIED"},
-    {absl::StatusCode::kUnauthenticated, grpc::StatusCode::UNAUTHENTICATED, "UNAUTHENTICATED"},
-    {absl::StatusCode::kResourceExhausted, grpc::StatusCode::RESOURCE_EXHAUSTED, "OVERLOADED"},
-    {absl::StatusCode::kUnavailable, grpc::StatusCode::UNAVAILABLE, "UNAVAILABLE"},
-    {absl::StatusCode::kUnimplemented, grpc::StatusCode::UNIMPLEMENTED, "UNIMPLEMENTED"},
-};
-// Whatever else the engine says is its own failure, not the caller's.
-constexpr Row kInternal = {absl::StatusCode::kInternal, grpc::StatusCode::INTERNAL, "INTERNAL"};
-
-const Row& RowOf(absl::StatusCode code) {
-  for (const Row& row : kTable) {
-    if (row.from == code) return row;
+// gRPC's codes are absl's. What the caller cannot act on is told as INTERNAL.
+grpc::StatusCode CodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOutOfRange: return grpc::StatusCode::INVALID_ARGUMENT;
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnimplemented: return static_cast<grpc::StatusCode>(status.code());
+    default: return grpc::StatusCode::INTERNAL;
   }
-  return kInternal;
 }
 
 google::protobuf::Duration ToProtoDuration(std::chrono::milliseconds delay) {
@@ -49,11 +39,11 @@ google::protobuf::Duration ToProtoDuration(std::chrono::milliseconds delay) {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  const Row& row = RowOf(status.code());
+  const grpc::StatusCode code = CodeOf(status);
   const std::string message(status.message());
 
   google::rpc::Status details;
-  details.set_code(row.to);
+  details.set_code(code);
   details.set_message(message);
   if (const auto field = FieldOf(status)) {
     google::rpc::BadRequest bad_request;
@@ -68,10 +58,10 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
     details.add_details()->PackFrom(retry_info);
   }
   google::rpc::ErrorInfo error_info;
-  error_info.set_reason(row.reason);
+  error_info.set_reason(ReasonOf(status));
   error_info.set_domain("quire");
   details.add_details()->PackFrom(error_info);
-  return grpc::Status(row.to, message, details.SerializeAsString());
+  return grpc::Status(code, message, details.SerializeAsString());
 }
 
 }  // namespace quire

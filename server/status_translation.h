@@ -7,7 +7,7 @@
 namespace quire {
 
 // The engine's status as gRPC's, with machine-readable details in google.rpc.Status: BadRequest for a field, RetryInfo
-// for a delay, and an ErrorInfo of domain "quire" whose reason is the row of the table in the source.
+// for a delay, and an ErrorInfo of domain "quire" with the status's ReasonOf.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 }  // namespace quire

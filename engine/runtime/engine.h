@@ -72,6 +72,8 @@ class Engine {
   int64_t num_waiting() const { return scheduler_->num_waiting(); }
   int64_t num_waiting_tokens() const { return scheduler_->num_waiting_tokens(); }
   int64_t num_steps() const { return num_steps_; }
+  // What the last step computed.
+  int64_t num_step_tokens() const { return plan_.num_tokens; }
   int64_t num_finished_requests() const { return num_finished_requests_; }
   EngineStats Stats(bool with_requests) const;
   // What the next step may take, by the slowest of the last ones; 0 before any.

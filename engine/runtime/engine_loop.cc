@@ -14,6 +14,7 @@ namespace quire {
 namespace {
 
 constexpr std::chrono::milliseconds kDrainingRetryDelay(1000);
+constexpr std::chrono::milliseconds kStatsRetryDelay(1000);
 
 Histogram ReleaseStepsHistogram() { return Histogram({0, 1, 2, 4, 8}); }
 
@@ -85,11 +86,19 @@ void EngineLoop::Finish(RequestId id, FinishReason reason, int64_t num_output_to
 
 void EngineLoop::CancelAll(absl::Status status) { Post(CancelAllCommand{std::move(status)}); }
 
-EngineStats EngineLoop::GetStats(bool with_requests) {
+EngineStats EngineLoop::GetStats(bool with_requests) { return AskForStats(with_requests).get(); }
+
+absl::StatusOr<EngineStats> EngineLoop::GetStats(bool with_requests, Duration timeout) {
+  std::future<EngineStats> answer = AskForStats(with_requests);
+  if (answer.wait_for(timeout) == std::future_status::ready) return answer.get();
+  return Unavailable(StrCat("the engine has not ended a step for ", ToSeconds(timeout), " s"), kStatsRetryDelay);
+}
+
+std::future<EngineStats> EngineLoop::AskForStats(bool with_requests) {
   StatsCommand command{with_requests, {}};
   std::future<EngineStats> answer = command.answer.get_future();
   Post(std::move(command));
-  return answer.get();
+  return answer;
 }
 
 int64_t EngineLoop::ClearPrefixCache() {
@@ -154,6 +163,7 @@ void EngineLoop::Run() {
     commands.clear();
     if (engine_->Step() != StepOutcome::kIdle) {
       was_busy = true;
+      step_times_.End(engine_->clock().Now(), engine_->num_step_tokens());
     } else if (std::exchange(was_busy, false)) {
       engine_->CheckInvariants();  // affordable now; violations are logged and counted
     }
@@ -201,6 +211,7 @@ void EngineLoop::Execute(StatsCommand& command) {
   EngineStats stats = engine_->Stats(command.with_requests);
   stats.release_steps = release_steps_;
   stats.release_seconds = release_seconds_;
+  stats.steps = step_times_.summary();
   {
     const std::lock_guard lock(mutex_);
     stats.drained_tokens_per_second = drain_rate_.tokens_per_second();
@@ -232,6 +243,7 @@ void EngineLoop::OnDeadlineExpired(TimePoint deadline) {
 
 void EngineLoop::OnStage(StepStage stage) {
   stage_.store(stage, std::memory_order_relaxed);
+  step_times_.Enter(stage, engine_->clock().Now());
   // As soon as it is settled who waits, not only after the step.
   if (stage == StepStage::kExecute) PublishQueue();
 }

@@ -20,6 +20,7 @@
 #include "engine/runtime/engine_observer.h"
 #include "engine/runtime/generation.h"
 #include "engine/runtime/queue_limits.h"
+#include "engine/runtime/step_times.h"
 
 namespace quire {
 
@@ -58,6 +59,8 @@ class EngineLoop : private EngineObserver {
 
   // A copy of the counters, between two steps.
   EngineStats GetStats(bool with_requests);
+  // The same, or UNAVAILABLE if no step has ended within `timeout`.
+  absl::StatusOr<EngineStats> GetStats(bool with_requests, Duration timeout);
 
   // Forgets all cached prefixes; the number of blocks that were cached and are free now.
   int64_t ClearPrefixCache();
@@ -111,6 +114,7 @@ class EngineLoop : private EngineObserver {
   using Command =
       std::variant<AddCommand, CancelCommand, FinishCommand, CancelAllCommand, StatsCommand, ClearPrefixCacheCommand>;
 
+  std::future<EngineStats> AskForStats(bool with_requests);
   void Post(Command command);
   // Stamped as it comes into the inbox, so that no step can come between.
   template <typename EndCommand>
@@ -142,6 +146,7 @@ class EngineLoop : private EngineObserver {
   // The engine's thread's.
   QueuedWork taken_;      // of the commands of this turn, until it is published who of them waits
   TimePoint step_ended_;  // the last one
+  StepTimes step_times_;
   Histogram release_steps_;
   Histogram release_seconds_;
 

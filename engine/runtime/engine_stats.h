@@ -6,6 +6,7 @@
 
 #include "engine/base/histogram.h"
 #include "engine/kv_cache/kv_cache_snapshot.h"
+#include "engine/runtime/step_times.h"
 
 namespace quire {
 
@@ -51,6 +52,7 @@ struct EngineStats {
   // From a cancellation, disconnect, deadline or stop string to its blocks being free.
   Histogram release_steps;
   Histogram release_seconds;
+  StepSummary steps;
   std::vector<TenantStats> tenants;    // filled only when asked for
   std::vector<RequestStats> requests;  // filled only when asked for
 };

@@ -22,6 +22,7 @@ using HttpResponse = httplib::Response;
 using Json = nlohmann::json;
 
 constexpr const char* kJsonType = "application/json";
+constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 void SetJson(const Json& json, HttpResponse& response) { response.set_content(ToText(json), kJsonType); }
 
@@ -79,8 +80,8 @@ void SetAddressOptions(socket_t socket) {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, const HttpLimits& limits,
                                                               OpenAiService* openai, const ServingState* serving,
-                                                              ReadCacheStats read_cache_stats) {
-  std::unique_ptr<HttpServer> server(new HttpServer(limits, openai, serving, std::move(read_cache_stats)));
+                                                              const Metrics* metrics, ReadCacheStats read_cache_stats) {
+  std::unique_ptr<HttpServer> server(new HttpServer(limits, openai, serving, metrics, std::move(read_cache_stats)));
   QUIRE_RETURN_IF_ERROR(server->Bind(address));
   server->AddRoutes();
   server->thread_ = std::thread([listener = &server->listener_] { listener->listen_after_bind(); });
@@ -89,9 +90,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
 }
 
 HttpServer::HttpServer(const HttpLimits& limits, OpenAiService* openai, const ServingState* serving,
-                       ReadCacheStats read_cache_stats)
+                       const Metrics* metrics, ReadCacheStats read_cache_stats)
     : openai_(openai),
       serving_(serving),
+      metrics_(metrics),
       read_cache_stats_(std::move(read_cache_stats)),
       body_memory_(kHttpBodyBytes),
       listener_(limits) {}
@@ -157,7 +159,12 @@ void HttpServer::AddRoutes() {
   });
   listener_.Get("/v1/cache", [this](const HttpRequest&, HttpResponse& response) {
     response.set_header("Cache-Control", "no-store");
-    SetJson(ToJson(read_cache_stats_()), response);
+    const absl::StatusOr<v1::CacheStats> stats = read_cache_stats_();
+    stats.ok() ? SetJson(ToJson(*stats), response) : SetError(stats.status(), response);
+  });
+  listener_.Get("/metrics", [this](const HttpRequest&, HttpResponse& response) {
+    const absl::StatusOr<std::string> text = metrics_->Text();
+    text.ok() ? response.set_content(*text, kMetricsType) : SetError(text.status(), response);
   });
   // Restarting helps against a hang, not against draining.
   listener_.Get("/health", [this](const HttpRequest&, HttpResponse& response) {

@@ -11,20 +11,21 @@
 #include "server/http/http_body.h"
 #include "server/http/http_listener.h"
 #include "server/http/openai_service.h"
+#include "server/metrics/metrics.h"
 #include "server/serving_state.h"
 
 namespace quire {
 
-// The HTTP front: OpenAI's API, health, the cache's statistics and a page to try the model on.
+// The HTTP front: OpenAI's API, health, metrics, the cache's statistics and a page to try the model on.
 class HttpServer {
  public:
-  using ReadCacheStats = std::function<v1::CacheStats()>;
+  using ReadCacheStats = std::function<absl::StatusOr<v1::CacheStats>()>;
 
   // Serves on `address`, HOST:PORT, from here on. INVALID_ARGUMENT if it can't be bound. What the pointers name must
   // outlive the server; `read_cache_stats` is called on connections' threads.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address, const HttpLimits& limits,
                                                            OpenAiService* openai, const ServingState* serving,
-                                                           ReadCacheStats read_cache_stats);
+                                                           const Metrics* metrics, ReadCacheStats read_cache_stats);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -36,7 +37,7 @@ class HttpServer {
   void Stop(Duration timeout);
 
  private:
-  HttpServer(const HttpLimits& limits, OpenAiService* openai, const ServingState* serving,
+  HttpServer(const HttpLimits& limits, OpenAiService* openai, const ServingState* serving, const Metrics* metrics,
              ReadCacheStats read_cache_stats);
 
   absl::Status Bind(const std::string& address);
@@ -47,6 +48,7 @@ class HttpServer {
 
   OpenAiService* const openai_;
   const ServingState* const serving_;
+  const Metrics* const metrics_;
   const ReadCacheStats read_cache_stats_;
   BodyMemory body_memory_;
   HttpListener listener_;

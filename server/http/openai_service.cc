@@ -152,14 +152,18 @@ OpenAiService::OpenAiService(const GenerationPipeline& pipeline, v1::ModelInfo m
 
 void OpenAiService::Complete(OpenAiKind kind, const httplib::Request& request, const Json& body,
                              httplib::Response& response) {
+  const auto refuse = [&](const absl::Status& status) {
+    pipeline_.metrics->CountRefusal(status);
+    SetError(Renamed(status), response);
+  };
   std::string request_id = request.get_header_value(kRequestIdHeader);
-  if (const absl::Status status = CheckRequestId(request_id); !status.ok()) return SetError(status, response);
+  if (const absl::Status status = CheckRequestId(request_id); !status.ok()) return refuse(status);
   if (request_id.empty()) request_id = request_ids_->Make(kind == OpenAiKind::kChat ? "chatcmpl" : "cmpl");
   response.set_header(kRequestIdHeader, request_id);
   const absl::StatusOr<OpenAiRequest> parsed = Parse(kind, body);
-  if (!parsed.ok()) return SetError(Renamed(parsed.status()), response);
+  if (!parsed.ok()) return refuse(parsed.status());
   absl::StatusOr<std::vector<GenerationInput>> inputs = ToInputs(*parsed, request, request_id);
-  if (!inputs.ok()) return SetError(Renamed(inputs.status()), response);
+  if (!inputs.ok()) return refuse(inputs.status());
 
   auto answer =
       std::make_unique<HttpAnswer>(pipeline_, stream_memory_, *std::move(inputs), request.is_connection_closed);

@@ -61,7 +61,8 @@ struct Fixture {
                                   .text_executor = &executor,
                                   .tokenizer = &tokenizer,
                                   .prompt_encoder = &*encoder,
-                                  .clock = &clock},
+                                  .clock = &clock,
+                                  .metrics = &metrics},
                                  std::move(input), listener);
   }
   GenerationInput Input(const std::string& text) const {
@@ -76,6 +77,8 @@ struct Fixture {
   GenerationResult Result() { return listener->result.get_future().get(); }
 
   SteadyClock clock;
+  prometheus::Registry registry;
+  const RequestMetrics metrics{"test-model", &registry};
   ByteTokenizer tokenizer;
   PlainTemplate chat_template;
   std::optional<PromptEncoder> encoder;

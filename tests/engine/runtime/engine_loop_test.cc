@@ -56,6 +56,19 @@ TEST_CASE("what Submit refuses never reaches the sink") {
   CHECK(sink->num_finishes() == 0);
 }
 
+TEST_CASE("statistics of an engine that hangs are not waited for longer than asked") {
+  Harness harness({}, /*gated=*/true);
+  harness.Submit(1);
+  harness.gate.WaitUntilInside();
+  const auto stats = harness.loop->GetStats(false, Duration::zero());
+  CHECK(stats.status().code() == absl::StatusCode::kUnavailable);
+  CHECK(RetryDelayOf(stats.status()).has_value());
+  harness.gate.Open();
+  const auto later = harness.loop->GetStats(false, kPatience);
+  REQUIRE(later.ok());
+  CHECK(later->steps.seconds.num_values() == later->num_steps);
+}
+
 TEST_CASE("Submit, Cancel and Finish do not wait for a step") {
   Harness harness({}, /*gated=*/true);
   const auto first = harness.Submit(50);
