@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What must hold between the chart's rendered objects: rendered_chart_test.py DEFAULT.yaml EVERYTHING.yaml"""
+"""What must hold between the chart's rendered objects: rendered_chart_test.py DEFAULT EVERYTHING CERTIFICATES"""
 
 import json
 import pathlib
@@ -8,7 +8,8 @@ import unittest
 
 import yaml
 
-RENDERED = {}  # by name: objects, with the default values and with tests/deploy/everything_values.yaml
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
+RENDERED = {}  # objects by name: with the default values, with everything_values.yaml, with client certificates only
 
 
 def find(objects, kind):
@@ -64,14 +65,14 @@ class RenderedChart(unittest.TestCase):
                 self.assertLessEqual(selector.items(), labels)
 
     def test_probes_ask_as_the_ports_answer(self):
-        default, everything = (container for _, _, _, container, _ in self.each())
+        default, everything, _ = (container for _, _, _, container, _ in self.each())
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
             self.assertEqual(default[probe]["grpc"]["port"], default["ports"][0]["containerPort"])
             self.assertIn("tcpSocket", everything[probe])  # with client certificates
 
-    def test_keys_are_asked_for(self):
+    def test_callers_are_asked_who_they_are(self):
         for _, _, _, _, settings in self.each():
-            self.assertIn("api_keys", settings)
+            self.assertTrue("api_keys" in settings or "tls_client_ca" in settings)
             self.assertNotIn("allow_unauthenticated", settings)
 
     def test_pods_are_scraped_once(self):
@@ -86,7 +87,7 @@ class RenderedChart(unittest.TestCase):
         self.assertEqual(find(RENDERED["default"], "Deployment")["spec"]["replicas"], 1)
 
     def test_pool_of_the_gateway_selects_the_pods(self):
-        pool = pathlib.Path(__file__).resolve().parent.parent.parent / "deploy" / "gateway" / "pool.yaml"
+        pool = REPOSITORY / "deploy" / "gateway" / "pool.yaml"
         spec = next(item for item in yaml.safe_load_all(pool.read_text()) if item["kind"] == "InferencePool")["spec"]
         deployment = find(RENDERED["default"], "Deployment")
         labels = deployment["spec"]["template"]["metadata"]["labels"].items()
@@ -97,7 +98,7 @@ class RenderedChart(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    for name in ("default", "everything"):
+    for name in ("default", "everything", "certificates"):
         path = sys.argv.pop(1)
         RENDERED[name] = [item for item in yaml.safe_load_all(pathlib.Path(path).read_text()) if item]
     unittest.main()

@@ -7,8 +7,10 @@
       "http_listen" (printf "0.0.0.0:%d" (int $values.ports.http))
       "drain_seconds" $values.drainSeconds -}}
 {{- with $values.model.servedName }}{{ $_ := set $settings "served_model_name" . }}{{ end -}}
-{{- if $values.allowUnauthenticated }}{{ $_ := set $settings "allow_unauthenticated" true }}
-{{- else }}{{ $_ := set $settings "api_keys" (printf "/etc/quire/keys/%s" $values.apiKeys.key) }}
+{{- if $values.allowUnauthenticated -}}
+  {{- $_ := set $settings "allow_unauthenticated" true -}}
+{{- else if $values.apiKeys.secretName -}}
+  {{- $_ := set $settings "api_keys" (printf "/etc/quire/keys/%s" $values.apiKeys.key) -}}
 {{- end -}}
 {{- if $values.tls.secretName -}}
   {{- $_ := set $settings "tls_certificate" "/etc/quire/tls/tls.crt" -}}
