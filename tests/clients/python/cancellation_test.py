@@ -9,9 +9,8 @@ import grpc
 import pytest
 from fake_server import PATIENCE_SECONDS, FakeServer, failure
 
-from quire_client import AsyncClient, Client, QuireError, RetryPolicy
-
-FOR_EVER = RetryPolicy(first_delay=3600, max_delay=3600)
+from quire_client import AsyncClient, Client, QuireError
+from quire_client.retry_policy import Attempts
 
 
 @pytest.fixture
@@ -67,26 +66,40 @@ def test_another_thread_closes_the_stream(server: FakeServer) -> None:
         closer.join()
 
 
-def test_closing_ends_the_wait_for_a_retry() -> None:
-    unavailable = failure(grpc.StatusCode.UNAVAILABLE, "full")
-    with FakeServer(unavailable) as server, Client(server.address, retry=FOR_EVER) as client:
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Every failed attempt is followed by a wait of an hour, which this announces."""
+    event = threading.Event()
+
+    def delay_after(attempts: Attempts, error: QuireError) -> float:
+        event.set()
+        return 3600
+
+    monkeypatch.setattr(Attempts, "delay_after", delay_after)
+    return event
+
+
+def test_closing_ends_the_wait_for_a_retry(waiting: threading.Event) -> None:
+    with FakeServer(failure(grpc.StatusCode.UNAVAILABLE, "full")) as server, Client(server.address) as client:
         stream = client.stream("Hi")
         reader = threading.Thread(target=list, args=(stream,), daemon=True)
         reader.start()
-        assert server.arrived.wait(PATIENCE_SECONDS)
+        assert waiting.wait(PATIENCE_SECONDS)
         stream.close()
         reader.join(PATIENCE_SECONDS)
         assert not reader.is_alive()
+        assert len(server.requests) == 1
 
 
-def test_closing_ends_the_wait_for_an_async_retry() -> None:
+def test_closing_ends_the_wait_for_an_async_retry(waiting: threading.Event) -> None:
     async def run(server: FakeServer) -> None:
-        async with AsyncClient(server.address, retry=FOR_EVER) as client:
+        async with AsyncClient(server.address) as client:
             stream = client.stream("Hi")
             reader = asyncio.create_task(anext(stream, None))
-            await arrived(server)
+            assert await asyncio.to_thread(waiting.wait, PATIENCE_SECONDS)
             await stream.aclose()
             assert await asyncio.wait_for(reader, PATIENCE_SECONDS) is None
+            assert len(server.requests) == 1
 
     with FakeServer(failure(grpc.StatusCode.UNAVAILABLE, "full")) as server:
         asyncio.run(run(server))
@@ -107,9 +120,10 @@ def test_ctrl_c_during_a_whole_answer(server: FakeServer) -> None:
     with Client(server.address) as client:
         interrupter = threading.Thread(target=when_arrived, args=(server, interrupt))
         interrupter.start()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as caught:
             client.generate("Hi")
-        assert ended(server)
+        assert ended(server)  # while the error still holds the call: nothing is left to the garbage collector
+        del caught
         interrupter.join()
 
 

@@ -15,6 +15,7 @@ ONLY_THE_SERVERS_DELAY: dict[str, Any] = {
     "timeout": PATIENCE_SECONDS,
     "retry": RetryPolicy(first_delay=3600, max_delay=3600),
 }
+TOO_LATE = PATIENCE_SECONDS + 1
 AT_ONCE: dict[str, Any] = {"timeout": PATIENCE_SECONDS, "retry": RetryPolicy(max_retries=2, first_delay=0)}
 
 
@@ -43,10 +44,10 @@ def test_retries_are_counted(ask: Ask) -> None:
 
 
 def test_a_wish_past_the_deadline_ends_the_call_at_once(ask: Ask) -> None:
-    with FakeServer(failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", retry_after(3000)), answer) as server:
+    with FakeServer(failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", retry_after(TOO_LATE)), answer) as server:
         with pytest.raises(QuireError) as caught:
             ask(server.address, **ONLY_THE_SERVERS_DELAY)
-        assert caught.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED and caught.value.retry_delay == 3000
+        assert caught.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED and caught.value.retry_delay == TOO_LATE
         assert len(server.requests) == 1
 
 

@@ -78,7 +78,8 @@ class MessageStream(Generic[Message], Iterator[Message]):
         if delay is None:
             self.close()
             raise error from rpc_error
-        self._closed.wait(delay)
+        if self._closed.wait(delay):
+            return
         self._call = self._open_call(self._attempts.seconds_left())
         if self._closed.is_set():  # meanwhile, by another thread, which may have cancelled the call before
             self._call.cancel()
