@@ -113,6 +113,17 @@ def test_half_a_client_certificate_is_refused() -> None:
             Connection(**half)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("content", [b"", b"junk"])
+def test_what_is_not_pem_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_bytes(content)
+    for pem in (content, path):
+        with pytest.raises(ValueError, match="ca_certificate: expected PEM"):
+            Client(ca_certificate=pem)
+    with pytest.raises(FileNotFoundError):
+        Client(ca_certificate=tmp_path / "none.pem")
+
+
 @pytest.mark.parametrize("value", ["", "two\nlines", "clé"])
 @pytest.mark.parametrize("name", ["api_key", "tenant"])
 def test_what_cannot_be_a_header_is_refused_without_showing_it(name: str, value: str) -> None:

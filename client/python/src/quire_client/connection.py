@@ -82,9 +82,9 @@ class Connection:
         if not self.tls and self.ca_certificate is None and self.client_certificate is None:
             return None
         return grpc.ssl_channel_credentials(
-            root_certificates=_pem_bytes(self.ca_certificate),
-            private_key=_pem_bytes(self.client_key),
-            certificate_chain=_pem_bytes(self.client_certificate),
+            root_certificates=_pem_bytes("ca_certificate", self.ca_certificate),
+            private_key=_pem_bytes("client_key", self.client_key),
+            certificate_chain=_pem_bytes("client_certificate", self.client_certificate),
         )
 
 
@@ -94,5 +94,11 @@ def _check_header(name: str, value: str | None) -> None:
         raise ValueError(f"{name}: expected printable ASCII characters, at least one")
 
 
-def _pem_bytes(pem: Pem | None) -> bytes | None:
-    return pem if pem is None or isinstance(pem, bytes) else Path(pem).read_bytes()
+def _pem_bytes(name: str, pem: Pem | None) -> bytes | None:
+    if pem is None:
+        return None
+    content = pem if isinstance(pem, bytes) else Path(pem).read_bytes()
+    # gRPC itself would only fail to connect, or trust the public authorities in place of none.
+    if b"-----BEGIN " not in content:
+        raise ValueError(f"{name}: expected PEM; got {len(content)} bytes without a line that begins with -----BEGIN")
+    return content
