@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import TypeVar
+from weakref import WeakSet
 
 import grpc.aio
 
@@ -21,6 +22,7 @@ class AsyncCaller:
     def __init__(self, metadata: Metadata, retry: RetryPolicy) -> None:
         self._metadata = metadata
         self._retry = retry
+        self._open_calls: WeakSet[grpc.aio.Call] = WeakSet()
 
     async def unary(
         self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], request: Request, timeout: float | None
@@ -38,8 +40,10 @@ class AsyncCaller:
     async def once(
         self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], request: Request, timeout: float | None
     ) -> Response:
+        call = method(request, timeout=timeout, metadata=self._metadata)
+        self._open_calls.add(call)
         try:
-            return await method(request, timeout=timeout, metadata=self._metadata)
+            return await call
         except grpc.aio.AioRpcError as rpc_error:
             raise QuireError.from_rpc_error(rpc_error) from rpc_error
         except asyncio.CancelledError as cancelled:
@@ -55,6 +59,13 @@ class AsyncCaller:
         commits: Callable[[Response], bool],
     ) -> AsyncMessageStream[Response]:
         def open_call(seconds_left: float | None) -> OpenAsyncCall[Response]:
-            return method(request, timeout=seconds_left, metadata=self._metadata)
+            call = method(request, timeout=seconds_left, metadata=self._metadata)
+            self._open_calls.add(call)
+            return call
 
         return AsyncMessageStream(open_call, Attempts(self._retry, timeout), commits)
+
+    def cancel_all(self) -> None:
+        """Ends the calls that are open. Closing their channel does not do so in every grpcio."""
+        for call in list(self._open_calls):
+            call.cancel()

@@ -128,6 +128,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Closes the connection, and ends the calls on it."""
+        self._caller.cancel_all()
         await self._channel.close()
 
     async def __aenter__(self) -> Self:

@@ -75,7 +75,7 @@ class QuireError(Exception):
 
 
 def _details(call: _FailedCall) -> list[Any]:
-    metadata = dict(call.trailing_metadata() or ())
+    metadata = {key: value for key, value in call.trailing_metadata() or ()}  # not a mapping in every grpcio
     try:
         return list(Status.FromString(cast(bytes, metadata.get(_DETAILS_KEY, b""))).details)
     except DecodeError:
