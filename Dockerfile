@@ -16,7 +16,7 @@ RUN mkdir /models && if [ -n "$MODEL" ]; then QUIRE_MODEL_DIR=/models scripts/fe
 FROM debian:trixie-slim
 RUN apt-get update -qq \
   && apt-get install -y -qq --no-install-recommends \
-    libabsl20240722 libcpp-httplib0.18 libdnnl3.6 libfmt10 libgomp1 libgrpc++1.51t64 libhwy1t64 \
+    libabsl20240722 libcpp-httplib0.18 libprometheus-cpp-core1.0 libssl3t64 libdnnl3.6 libfmt10 libgomp1 libgrpc++1.51t64 libhwy1t64 \
     libprotobuf32t64 libspdlog1.15 \
   && rm -rf /var/lib/apt/lists/*
 COPY --from=build /src/build/release/bin/quire-server /src/build/release/bin/quire /usr/local/bin/
@@ -29,4 +29,4 @@ EXPOSE 50051
 STOPSIGNAL SIGTERM
 HEALTHCHECK --start-period=60s CMD ["quire", "health", "--timeout", "5", "--address", "127.0.0.1:50051"]
 ENTRYPOINT ["quire-server"]
-CMD ["--grpc-listen", "0.0.0.0:50051", "--model", "/models/SmolLM2-135M-Instruct.Q4_1.gguf"]
+CMD ["--grpc-listen", "0.0.0.0:50051", "--allow-unauthenticated", "--model", "/models/SmolLM2-135M-Instruct.Q4_1.gguf"]

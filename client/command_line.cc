@@ -18,7 +18,7 @@ namespace quire {
 namespace {
 
 constexpr char kFooter[] =
-    "Every command takes --address, --timeout, --tenant and --json too (quire --help).\n"
+    "Every command takes --address, --timeout, --tenant, --api-key, --tls and --json too (quire --help).\n"
     "\n"
     "Exit codes:\n"
     "  0    ok\n"
@@ -30,7 +30,9 @@ constexpr char kFooter[] =
 
 // Flags that every command has, before or behind its name.
 struct CommonFlags {
-  ClientOptions client{.address = "127.0.0.1:50051", .timeout_seconds = {}, .tenant = {}};
+  CommonFlags() { client.address = "127.0.0.1:50051"; }
+
+  ClientOptions client;
   bool json = false;
 };
 
@@ -50,13 +52,29 @@ std::string CheckTimeout(const std::string& text) {
 }
 
 // HTTP/2 metadata is printable ASCII.
-std::string CheckTenant(const std::string& tenant) {
-  for (const char letter : tenant) {
+std::string CheckMetadata(const std::string& text) {
+  for (const char letter : text) {
     if (letter < 0x20 || letter > 0x7E) {
       return "expected printable ASCII";
     }
   }
   return "";
+}
+
+// Each of the files turns TLS on.
+void AddTlsFlags(CLI::App& app, ClientOptions& options) {
+  const auto add_file = [&](const char* name, std::string& path, const char* description) {
+    return app.add_option(name, path, description)
+        ->type_name("PATH")
+        ->check(CLI::ExistingFile)
+        ->each([&options](const std::string&) { options.use_tls = true; });
+  };
+  app.add_flag("--tls", options.use_tls, "Connect over TLS");
+  add_file("--tls-ca", options.tls_ca_path, "Authorities (PEM) that are trusted; default: the system's");
+  auto* certificate = add_file("--tls-certificate", options.tls_certificate_path, "The client's own certificate (PEM)");
+  auto* key = add_file("--tls-key", options.tls_key_path, "The certificate's private key (PEM)");
+  certificate->needs(key);
+  key->needs(certificate);
 }
 
 void AddCommonFlags(CLI::App& app, CommonFlags& flags) {
@@ -71,7 +89,12 @@ void AddCommonFlags(CLI::App& app, CommonFlags& flags) {
       ->check(CheckTimeout);
   app.add_option("--tenant", flags.client.tenant, "Tenant that the requests belong to (x-tenant-id)")
       ->type_name("NAME")
-      ->check(CheckTenant);
+      ->check(CheckMetadata);
+  app.add_option("--api-key", flags.client.api_key, "Key of a server that asks for one")
+      ->type_name("KEY")
+      ->envname("QUIRE_API_KEY")
+      ->check(CheckMetadata);
+  AddTlsFlags(app, flags.client);
   app.add_flag("--json", flags.json, "Results and errors as JSON, one object a line, on standard output");
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "client/number_format.h"
@@ -18,14 +20,29 @@ constexpr int kMaxMessageBytes = 256 << 20;  // an answer with all log-probabili
 
 milliseconds ToMilliseconds(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000.0)); }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+// Empty for no path; a file that can't be read is empty too, which the handshake then fails for.
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const ClientOptions& options) {
+  if (!options.use_tls) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({.pem_root_certs = ReadFile(options.tls_ca_path),
+                               .pem_private_key = ReadFile(options.tls_key_path),
+                               .pem_cert_chain = ReadFile(options.tls_certificate_path)});
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   // A restarted server is found again soon, and a proxy of the environment is not for inference servers.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 500);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(options.address, CredentialsOf(options), arguments);
 }
 
 // Reads a server stream to its end, or until `on_message` wants no more.
@@ -46,7 +63,7 @@ grpc::Status Drain(grpc::ClientReader<Message>& reader, grpc::ClientContext& con
 
 GenerationClient::GenerationClient(ClientOptions options)
     : options_(std::move(options)),
-      channel_(MakeChannel(options_.address)),
+      channel_(MakeChannel(options_)),
       generation_(v1::Generation::NewStub(channel_)),
       cache_(v1::Cache::NewStub(channel_)),
       health_(grpc::health::v1::Health::NewStub(channel_)) {}
@@ -96,6 +113,13 @@ void GenerationClient::Prepare(grpc::ClientContext& context) const {
   }
   if (!options_.tenant.empty()) {
     context.AddMetadata("x-tenant-id", options_.tenant);
+  }
+  AddKey(context);
+}
+
+void GenerationClient::AddKey(grpc::ClientContext& context) const {
+  if (!options_.api_key.empty()) {
+    context.AddMetadata("authorization", "Bearer " + options_.api_key);
   }
 }
 

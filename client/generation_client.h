@@ -18,6 +18,11 @@ struct ClientOptions {
   std::string address;                    // host:port
   std::optional<double> timeout_seconds;  // > 0; each call's deadline; unset: none
   std::string tenant;                     // sent as x-tenant-id; empty: not sent
+  std::string api_key;                    // sent as a bearer's; empty: not sent
+  bool use_tls = false;
+  std::string tls_ca_path;           // PEM file of authorities that are trusted; empty: the system's
+  std::string tls_certificate_path;  // PEM files that tell the server who calls; empty: none
+  std::string tls_key_path;
 };
 
 // The services of a quire server over one channel. Every call carries the deadline and the tenant, blocks
@@ -28,8 +33,10 @@ class GenerationClient {
 
   const std::string& tenant() const { return options_.tenant; }
   const std::optional<double>& timeout_seconds() const { return options_.timeout_seconds; }
-  // For calls of one's own; they carry no deadline and no tenant.
+  // For calls of one's own; they carry no deadline and no tenant, and the key only by AddKey.
   v1::Generation::Stub* generation() const { return generation_.get(); }
+  void AddKey(grpc::ClientContext& context) const;
+  const std::string& api_key() const { return options_.api_key; }
 
   // Waits until the server answers. UNAVAILABLE with one sentence that names the address: nobody does.
   grpc::Status Connect(CancelSignal& cancel);

@@ -112,17 +112,17 @@ ExitCode LoadCommand::FindGrpcTarget(CommandContext& context, Target* target) {
                          context);
   }
   target->vocab_size = models.models(0).vocab_size();
-  target->transport =
-      std::make_unique<GrpcLoadTransport>(context.client.generation(), context.client.timeout_seconds());
+  target->transport = std::make_unique<GrpcLoadTransport>(context.client);
   return ExitCode::kOk;
 }
 
 ExitCode LoadCommand::FindHttpTarget(CommandContext& context, Target* target) {
   HttpLoadOptions options = {.endpoint = *ParseHttpEndpoint(*http_url_),
+                             .api_key = context.client.api_key(),
                              .timeout_seconds = context.client.timeout_seconds(),
                              .body = Json::parse(http_body_)};
   HttpModel model;
-  if (const grpc::Status status = DescribeHttpModel(options.endpoint, &model); !status.ok()) {
+  if (const grpc::Status status = DescribeHttpModel(options.endpoint, options.api_key, &model); !status.ok()) {
     const ExitCode code = ReportFailure(status, context);
     return status.error_code() == grpc::StatusCode::UNAVAILABLE ? ExitCode::kCannotConnect : code;
   }

@@ -10,17 +10,17 @@ namespace {
 // The queue's tags are the call itself, one at a time.
 class GrpcLoadCall : public LoadCall {
  public:
-  GrpcLoadCall(const PlannedRequest& planned, std::optional<double> timeout_seconds, v1::Generation::Stub* stub,
-               grpc::CompletionQueue* queue)
-      : LoadCall(planned), stub_(stub), queue_(queue) {
-    if (timeout_seconds) {
-      const auto timeout = std::chrono::duration<double>(*timeout_seconds);
+  GrpcLoadCall(const PlannedRequest& planned, const GenerationClient& client, grpc::CompletionQueue* queue)
+      : LoadCall(planned), stub_(client.generation()), queue_(queue) {
+    if (client.timeout_seconds()) {
+      const auto timeout = std::chrono::duration<double>(*client.timeout_seconds());
       context_.set_deadline(std::chrono::system_clock::now() +
                             std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
     }
     if (!planned.tenant.empty()) {
       context_.AddMetadata("x-tenant-id", planned.tenant);
     }
+    client.AddKey(context_);
     request_.mutable_token_ids()->mutable_ids()->Add(planned.token_ids.begin(), planned.token_ids.end());
     v1::SamplingParams& sampling = *request_.mutable_sampling();
     sampling.set_temperature(0);
@@ -80,8 +80,7 @@ class GrpcLoadCall : public LoadCall {
 
 }  // namespace
 
-GrpcLoadTransport::GrpcLoadTransport(v1::Generation::Stub* stub, std::optional<double> timeout_seconds)
-    : stub_(stub), timeout_seconds_(timeout_seconds) {
+GrpcLoadTransport::GrpcLoadTransport(const GenerationClient& client) : client_(client) {
   server_ = std::thread([this] {
     void* tag = nullptr;
     bool ok = false;
@@ -97,7 +96,7 @@ GrpcLoadTransport::~GrpcLoadTransport() {
 }
 
 std::unique_ptr<LoadCall> GrpcLoadTransport::NewCall(const PlannedRequest& planned) {
-  return std::make_unique<GrpcLoadCall>(planned, timeout_seconds_, stub_, &queue_);
+  return std::make_unique<GrpcLoadCall>(planned, client_, &queue_);
 }
 
 }  // namespace quire

@@ -3,11 +3,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
-#include <optional>
 #include <thread>
 
+#include "client/generation_client.h"
 #include "client/load_call.h"
-#include "quire/v1/generation.grpc.pb.h"
 
 namespace quire {
 
@@ -15,15 +14,14 @@ namespace quire {
 // do without a queue, but as of 1.51 it can abort when its last channel goes and another comes.)
 class GrpcLoadTransport : public LoadTransport {
  public:
-  // `stub` outlives the transport.
-  GrpcLoadTransport(v1::Generation::Stub* stub, std::optional<double> timeout_seconds);
+  // `client` outlives the transport.
+  explicit GrpcLoadTransport(const GenerationClient& client);
   ~GrpcLoadTransport() override;
 
   std::unique_ptr<LoadCall> NewCall(const PlannedRequest& planned) override;
 
  private:
-  v1::Generation::Stub* const stub_;
-  const std::optional<double> timeout_seconds_;
+  const GenerationClient& client_;
   grpc::CompletionQueue queue_;
   std::thread server_;
 };

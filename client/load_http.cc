@@ -39,6 +39,9 @@ class HttpLoadCall : public LoadCall {
     if (!planned.tenant.empty()) {
       request_.headers.emplace("x-tenant-id", planned.tenant);
     }
+    if (!options.api_key.empty()) {
+      request_.headers.emplace("Authorization", "Bearer " + options.api_key);
+    }
     request_.body = body.dump();
     client_.set_tcp_nodelay(true);
     client_.set_connection_timeout(timeout_);
@@ -182,8 +185,11 @@ std::optional<HttpEndpoint> ParseHttpEndpoint(const std::string& url) {
   return endpoint;
 }
 
-grpc::Status DescribeHttpModel(const HttpEndpoint& endpoint, HttpModel* model) {
+grpc::Status DescribeHttpModel(const HttpEndpoint& endpoint, const std::string& api_key, HttpModel* model) {
   httplib::Client client(endpoint.origin);
+  if (!api_key.empty()) {
+    client.set_bearer_token_auth(api_key);
+  }
   const std::string path = endpoint.path + "/v1/models";
   const httplib::Result result = client.Get(path);
   if (!result) {

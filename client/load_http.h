@@ -28,13 +28,14 @@ struct HttpModel {
 };
 
 // UNAVAILABLE with one sentence that names the address: nobody answers there.
-grpc::Status DescribeHttpModel(const HttpEndpoint& endpoint, HttpModel* model);
+grpc::Status DescribeHttpModel(const HttpEndpoint& endpoint, const std::string& api_key, HttpModel* model);
 
 // How a failed request counts among the others' statuses.
 grpc::StatusCode CodeOfHttpStatus(int http_status);
 
 struct HttpLoadOptions {
   HttpEndpoint endpoint;
+  std::string api_key;                    // empty: none is sent
   std::optional<double> timeout_seconds;  // of a request, and at most as long again without any byte
   Json body = Json::object();             // of every request; its own fields come on top
 };

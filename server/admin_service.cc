@@ -5,6 +5,7 @@
 
 #include "engine/base/log.h"
 #include "engine/base/status.h"
+#include "server/grpc_call.h"
 #include "server/status_translation.h"
 
 namespace quire {
@@ -14,12 +15,19 @@ constexpr size_t kMaxQueuedClears = 16;
 
 }  // namespace
 
-AdminService::AdminService(EngineLoop* engine, std::function<void()> start_draining)
-    : engine_(engine), start_draining_(std::move(start_draining)), worker_(1, kMaxQueuedClears) {}
+AdminService::AdminService(EngineLoop* engine, Authenticator* authenticator, std::function<void()> start_draining)
+    : engine_(engine),
+      authenticator_(authenticator),
+      start_draining_(std::move(start_draining)),
+      worker_(1, kMaxQueuedClears) {}
 
 grpc::ServerUnaryReactor* AdminService::Drain(grpc::CallbackServerContext* context, const v1::DrainRequest*,
                                               v1::DrainResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const absl::Status status = CheckAdmin(*context); !status.ok()) {
+    reactor->Finish(ToGrpcStatus(status));
+    return reactor;
+  }
   log::Info("asked to drain: no new requests from now on");
   start_draining_();
   response->set_open_requests(engine_->num_open_requests());
@@ -31,6 +39,10 @@ grpc::ServerUnaryReactor* AdminService::ClearPrefixCache(grpc::CallbackServerCon
                                                          const v1::ClearPrefixCacheRequest*,
                                                          v1::ClearPrefixCacheResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const absl::Status status = CheckAdmin(*context); !status.ok()) {
+    reactor->Finish(ToGrpcStatus(status));
+    return reactor;
+  }
   const bool queued = worker_.TryPost([this, reactor, response] {
     response->set_blocks_freed(engine_->ClearPrefixCache());
     log::Info("asked to forget cached prefixes: {} blocks are free now", response->blocks_freed());
@@ -41,6 +53,11 @@ grpc::ServerUnaryReactor* AdminService::ClearPrefixCache(grpc::CallbackServerCon
         ToGrpcStatus(Overloaded("the prefix cache is being cleared several times at once", std::chrono::seconds(1))));
   }
   return reactor;
+}
+
+absl::Status AdminService::CheckAdmin(const grpc::CallbackServerContext& context) const {
+  QUIRE_ASSIGN_OR_RETURN(const Caller caller, authenticator_->Authenticate(OriginOf(context)));
+  return RequireAdmin(caller);
 }
 
 }  // namespace quire

@@ -2,12 +2,14 @@
 
 #include <grpcpp/alarm.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
 
 #include "engine/base/status.h"
 #include "server/cache_translation.h"
+#include "server/grpc_call.h"
 #include "server/status_translation.h"
 
 namespace quire {
@@ -30,15 +32,16 @@ absl::Status Stopping() { return Unavailable("the server is shutting down", std:
 // stopped finishes the call at its end, so Finish is called once and nothing is in flight then.
 class CacheWatch : public grpc::ServerWriteReactor<v1::CacheStats>, public std::enable_shared_from_this<CacheWatch> {
  public:
-  CacheWatch(CacheService* service, double interval_seconds, bool with_requests)
+  CacheWatch(CacheService* service, Caller caller, double interval_seconds, bool with_requests)
       : service_(service),
+        caller_(std::move(caller)),
         interval_(std::chrono::duration_cast<std::chrono::system_clock::duration>(
             std::chrono::duration<double>(interval_seconds))),
         with_requests_(with_requests) {}
 
   void Read() {
     service_->reader_.Post([self = shared_from_this()] {
-      absl::StatusOr<v1::CacheStats> stats = self->service_->ReadStats(self->with_requests_);
+      absl::StatusOr<v1::CacheStats> stats = self->service_->ReadStatsFor(self->caller_, self->with_requests_);
       if (!stats.ok()) self->Stop(stats.status());
       if (self->FinishIfStopped()) return;
       self->stats_ = *std::move(stats);
@@ -79,6 +82,7 @@ class CacheWatch : public grpc::ServerWriteReactor<v1::CacheStats>, public std::
   }
 
   CacheService* const service_;
+  const Caller caller_;
   const std::chrono::system_clock::duration interval_;
   const bool with_requests_;
   v1::CacheStats stats_;  // of the write in flight
@@ -97,9 +101,14 @@ class RefusedWatch : public grpc::ServerWriteReactor<v1::CacheStats> {
 
 }  // namespace
 
-CacheService::CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info,
-                           const EngineConfig& config)
-    : engine_(engine), memory_(memory), info_(info), config_(config), reader_(1, kMaxQueuedReads) {}
+CacheService::CacheService(EngineLoop* engine, Authenticator* authenticator, const MemoryPlan& memory,
+                           const EngineInfo& info, const EngineConfig& config)
+    : engine_(engine),
+      authenticator_(authenticator),
+      memory_(memory),
+      info_(info),
+      config_(config),
+      reader_(1, kMaxQueuedReads) {}
 
 CacheService::~CacheService() = default;
 
@@ -107,24 +116,32 @@ grpc::ServerUnaryReactor* CacheService::GetCacheStats(grpc::CallbackServerContex
                                                       const v1::GetCacheStatsRequest* request,
                                                       v1::CacheStats* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool queued = reader_.TryPost([this, reactor, response, with_requests = request->include_requests()] {
-    absl::StatusOr<v1::CacheStats> stats = ReadStats(with_requests);
-    if (stats.ok()) *response = *std::move(stats);
-    reactor->Finish(ToGrpcStatus(stats.status()));
-  });
+  const absl::StatusOr<Caller> caller = authenticator_->Authenticate(OriginOf(*context));
+  if (!caller.ok()) {
+    reactor->Finish(ToGrpcStatus(caller.status()));
+    return reactor;
+  }
+  const bool queued =
+      reader_.TryPost([this, reactor, response, caller = *caller, with_requests = request->include_requests()] {
+        absl::StatusOr<v1::CacheStats> stats = ReadStatsFor(caller, with_requests);
+        if (stats.ok()) *response = *std::move(stats);
+        reactor->Finish(ToGrpcStatus(stats.status()));
+      });
   if (!queued) reactor->Finish(ToGrpcStatus(TooManyReads()));
   return reactor;
 }
 
-grpc::ServerWriteReactor<v1::CacheStats>* CacheService::WatchCacheStats(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<v1::CacheStats>* CacheService::WatchCacheStats(grpc::CallbackServerContext* context,
                                                                         const v1::WatchCacheStatsRequest* request) {
+  absl::StatusOr<Caller> caller = authenticator_->Authenticate(OriginOf(*context));
+  if (!caller.ok()) return new RefusedWatch(caller.status());
   const double interval_seconds =
       request->has_interval_seconds() ? request->interval_seconds() : kDefaultIntervalSeconds;
   // Written so that NaN fails it.
   if (!(interval_seconds >= kMinIntervalSeconds && interval_seconds <= kMaxIntervalSeconds)) {
     return new RefusedWatch(InvalidArgument("interval_seconds", interval_seconds, "[0.05, 3600]"));
   }
-  auto watch = std::make_shared<CacheWatch>(this, interval_seconds, request->include_requests());
+  auto watch = std::make_shared<CacheWatch>(this, *std::move(caller), interval_seconds, request->include_requests());
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return new RefusedWatch(Stopping());
@@ -137,8 +154,9 @@ grpc::ServerWriteReactor<v1::CacheStats>* CacheService::WatchCacheStats(grpc::Ca
 grpc::ServerUnaryReactor* CacheService::GetCacheConfig(grpc::CallbackServerContext* context,
                                                        const v1::GetCacheConfigRequest*, v1::CacheConfig* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  *response = ReadConfig();
-  reactor->Finish(grpc::Status::OK);
+  const absl::Status status = authenticator_->Authenticate(OriginOf(*context)).status();
+  if (status.ok()) *response = ReadConfig();
+  reactor->Finish(ToGrpcStatus(status));
   return reactor;
 }
 
@@ -151,6 +169,17 @@ void CacheService::StopWatches() {
 absl::StatusOr<v1::CacheStats> CacheService::ReadStats(bool with_requests) const {
   QUIRE_ASSIGN_OR_RETURN(const EngineStats stats, engine_->GetStats(with_requests, kReadTimeout));
   return ToProto(stats, memory_, info_);
+}
+
+absl::StatusOr<v1::CacheStats> CacheService::ReadStatsFor(const Caller& caller, bool with_requests) const {
+  QUIRE_ASSIGN_OR_RETURN(v1::CacheStats stats, ReadStats(with_requests));
+  if (caller.is_admin) return stats;
+  const auto is_of_another = [&caller](const auto& row) { return row.tenant() != caller.tenant; };
+  auto& requests = *stats.mutable_requests();
+  requests.erase(std::remove_if(requests.begin(), requests.end(), is_of_another), requests.end());
+  auto& tenants = *stats.mutable_tenants();
+  tenants.erase(std::remove_if(tenants.begin(), tenants.end(), is_of_another), tenants.end());
+  return stats;
 }
 
 v1::CacheConfig CacheService::ReadConfig() const { return ToProto(config_, memory_, info_); }

@@ -10,6 +10,7 @@
 #include "engine/runtime/engine_builder.h"
 #include "engine/runtime/engine_loop.h"
 #include "quire/v1/cache.grpc.pb.h"
+#include "server/security/authenticator.h"
 #include "server/worker_pool.h"
 
 namespace quire {
@@ -19,8 +20,9 @@ class CacheWatch;
 // quire.v1.Cache. Reading the counters may wait for a step's end, so it has its own thread.
 class CacheService final : public v1::Cache::CallbackService {
  public:
-  // `engine` must outlive the service.
-  CacheService(EngineLoop* engine, const MemoryPlan& memory, const EngineInfo& info, const EngineConfig& config);
+  // `engine` and `authenticator` must outlive the service.
+  CacheService(EngineLoop* engine, Authenticator* authenticator, const MemoryPlan& memory, const EngineInfo& info,
+               const EngineConfig& config);
   ~CacheService() override;
 
   grpc::ServerUnaryReactor* GetCacheStats(grpc::CallbackServerContext* context, const v1::GetCacheStatsRequest* request,
@@ -34,6 +36,8 @@ class CacheService final : public v1::Cache::CallbackService {
 
   // What GetCacheStats answers. Waits for a step's end; UNAVAILABLE if none comes.
   absl::StatusOr<v1::CacheStats> ReadStats(bool with_requests) const;
+  // The same as this caller may see it: of requests and tenants, an admin sees all, and others their own.
+  absl::StatusOr<v1::CacheStats> ReadStatsFor(const Caller& caller, bool with_requests) const;
   // What GetCacheConfig answers.
   v1::CacheConfig ReadConfig() const;
 
@@ -46,6 +50,7 @@ class CacheService final : public v1::Cache::CallbackService {
   void Remove(CacheWatch* watch);
 
   EngineLoop* const engine_;
+  Authenticator* const authenticator_;
   const MemoryPlan memory_;
   const EngineInfo info_;
   const EngineConfig config_;

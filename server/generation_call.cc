@@ -12,8 +12,10 @@ namespace quire {
 std::shared_ptr<GenerationCall> GenerationCall::Start(const GenerationPipeline& pipeline, GenerationInput input,
                                                       std::shared_ptr<GenerationListener> listener) {
   std::shared_ptr<GenerationCall> call(new GenerationCall(pipeline, std::move(input), std::move(listener)));
-  const absl::Status queued =
-      pipeline.text_executor->PostEncode(BytesOf(call->input_.prompt), [call] { call->EncodePrompt(); });
+  absl::Status queued = pipeline.rate_limiter->Admit(call->input_.tenant);
+  if (queued.ok()) {
+    queued = pipeline.text_executor->PostEncode(BytesOf(call->input_.prompt), [call] { call->EncodePrompt(); });
+  }
   if (!queued.ok()) call->strand_->Post([call, queued] { call->EndBeforeEngine(queued); });
   return call;
 }
@@ -76,6 +78,7 @@ void GenerationCall::Submit(std::vector<TokenId> prompt_token_ids) {
   const absl::StatusOr<RequestId> id = pipeline_.engine->Submit(std::move(request));
   if (!id.ok()) return EndBeforeEngine(id.status());
   engine_id_ = *id;
+  pipeline_.rate_limiter->CountTokens(input_.tenant, num_prompt_tokens_);
   listener_->OnStarted(num_prompt_tokens_);
 }
 
@@ -91,6 +94,7 @@ void GenerationCall::TakeTokens(std::vector<OutputToken> tokens) {
   }
   tokens.resize(num_taken);
   num_output_tokens_ += static_cast<int64_t>(num_taken);
+  pipeline_.rate_limiter->CountTokens(input_.tenant, static_cast<int64_t>(num_taken));
   if (detokenizer_.stopped()) {
     pipeline_.engine->Finish(*engine_id_, FinishReason::kStopString, num_output_tokens_);
   }

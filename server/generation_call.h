@@ -16,6 +16,7 @@
 #include "engine/text/tokenizer.h"
 #include "server/metrics/request_metrics.h"
 #include "server/prompt_encoder.h"
+#include "server/security/rate_limiter.h"
 #include "server/text_executor.h"
 
 namespace quire {
@@ -61,6 +62,7 @@ struct GenerationPipeline {
   const PromptEncoder* prompt_encoder = nullptr;
   const Clock* clock = nullptr;
   const RequestMetrics* metrics = nullptr;
+  RateLimiter* rate_limiter = nullptr;
   bool log_prompts = false;
 };
 

@@ -6,6 +6,7 @@
 
 #include "engine/base/status.h"
 #include "server/generate_reactor.h"
+#include "server/grpc_call.h"
 #include "server/raw_messages.h"
 #include "server/request_translation.h"
 #include "server/response_translation.h"
@@ -13,15 +14,6 @@
 
 namespace quire {
 namespace {
-
-MetadataLookup LookupOf(const grpc::CallbackServerContext& context) {
-  return [&context](std::string_view key) -> std::optional<std::string> {
-    const auto& metadata = context.client_metadata();
-    const auto found = metadata.find(grpc::string_ref(key.data(), key.size()));
-    if (found == metadata.end()) return std::nullopt;
-    return std::string(found->second.data(), found->second.size());
-  };
-}
 
 // gRPC's deadlines are points of wall-clock time; the engine's are monotonic.
 std::optional<TimePoint> DeadlineOf(const grpc::CallbackServerContext& context, TimePoint now) {
@@ -45,11 +37,12 @@ absl::Status AnswerWith(const Request& request, const Handle& handle, grpc::Byte
 }
 
 template <typename Request, typename Response, typename Handle>
-grpc::ServerUnaryReactor* AnswerHere(grpc::CallbackServerContext* context, const grpc::ByteBuffer& bytes,
-                                     grpc::ByteBuffer* buffer, const Handle& handle) {
+grpc::ServerUnaryReactor* AnswerHere(Authenticator* authenticator, grpc::CallbackServerContext* context,
+                                     const grpc::ByteBuffer& bytes, grpc::ByteBuffer* buffer, const Handle& handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Request request;
-  absl::Status status = ParseMessage(bytes, &request);
+  absl::Status status = authenticator->Authenticate(OriginOf(*context)).status();
+  if (status.ok()) status = ParseMessage(bytes, &request);
   if (status.ok()) status = AnswerWith<Request, Response>(request, handle, buffer);
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
@@ -57,11 +50,13 @@ grpc::ServerUnaryReactor* AnswerHere(grpc::CallbackServerContext* context, const
 
 // The same on an encoding thread, for work that grows with the request. gRPC keeps reactor and buffer until Finish.
 template <typename Request, typename Response, typename Handle>
-grpc::ServerUnaryReactor* AnswerOnTextThread(TextExecutor* executor, grpc::CallbackServerContext* context,
-                                             const grpc::ByteBuffer& bytes, grpc::ByteBuffer* buffer, Handle handle) {
+grpc::ServerUnaryReactor* AnswerOnTextThread(Authenticator* authenticator, TextExecutor* executor,
+                                             grpc::CallbackServerContext* context, const grpc::ByteBuffer& bytes,
+                                             grpc::ByteBuffer* buffer, Handle handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Request request;
-  absl::Status status = ParseMessage(bytes, &request);
+  absl::Status status = authenticator->Authenticate(OriginOf(*context)).status();
+  if (status.ok()) status = ParseMessage(bytes, &request);
   if (status.ok()) {
     const auto num_bytes = static_cast<int64_t>(bytes.Length());
     status =
@@ -76,8 +71,7 @@ grpc::ServerUnaryReactor* AnswerOnTextThread(TextExecutor* executor, grpc::Callb
 }  // namespace
 
 GenerationService::GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model,
-                                     const Authenticator* authenticator, StreamMemory* stream_memory,
-                                     RequestIds* request_ids)
+                                     Authenticator* authenticator, StreamMemory* stream_memory, RequestIds* request_ids)
     : pipeline_(pipeline),
       model_(std::move(model)),
       authenticator_(authenticator),
@@ -94,18 +88,18 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::GenerateStream(Co
 
 grpc::ServerUnaryReactor* GenerationService::Tokenize(Context* context, const Buffer* request, Buffer* response) {
   return AnswerOnTextThread<v1::TokenizeRequest, v1::TokenizeResponse>(
-      pipeline_.text_executor, context, *request, response,
+      authenticator_, pipeline_.text_executor, context, *request, response,
       [this](const auto& parsed, auto* answer) { return DoTokenize(parsed, answer); });
 }
 
 grpc::ServerUnaryReactor* GenerationService::Detokenize(Context* context, const Buffer* request, Buffer* response) {
   return AnswerOnTextThread<v1::DetokenizeRequest, v1::DetokenizeResponse>(
-      pipeline_.text_executor, context, *request, response,
+      authenticator_, pipeline_.text_executor, context, *request, response,
       [this](const auto& parsed, auto* answer) { return DoDetokenize(parsed, answer); });
 }
 
 grpc::ServerUnaryReactor* GenerationService::ListModels(Context* context, const Buffer* request, Buffer* response) {
-  return AnswerHere<v1::ListModelsRequest, v1::ListModelsResponse>(context, *request, response,
+  return AnswerHere<v1::ListModelsRequest, v1::ListModelsResponse>(authenticator_, context, *request, response,
                                                                    [this](const auto&, auto* answer) {
                                                                      *answer->add_models() = model_;
                                                                      return absl::OkStatus();
@@ -113,7 +107,7 @@ grpc::ServerUnaryReactor* GenerationService::ListModels(Context* context, const 
 }
 
 grpc::ServerUnaryReactor* GenerationService::GetModelInfo(Context* context, const Buffer* request, Buffer* response) {
-  return AnswerHere<v1::GetModelInfoRequest, v1::ModelInfo>(context, *request, response,
+  return AnswerHere<v1::GetModelInfoRequest, v1::ModelInfo>(authenticator_, context, *request, response,
                                                             [this](const auto& parsed, auto* answer) {
                                                               *answer = model_;
                                                               return CheckModelName(parsed.model(), model_.name());
@@ -123,7 +117,8 @@ grpc::ServerUnaryReactor* GenerationService::GetModelInfo(Context* context, cons
 absl::StatusOr<GenerationInput> GenerationService::ToInput(const Context& context, const Buffer& request) {
   GenerationInput input;
   input.arrival_time = pipeline_.clock->Now();
-  QUIRE_ASSIGN_OR_RETURN(input.tenant, authenticator_->Authenticate(LookupOf(context)));
+  QUIRE_ASSIGN_OR_RETURN(Caller caller, authenticator_->Authenticate(OriginOf(context)));
+  input.tenant = std::move(caller.tenant);
 
   v1::GenerateRequest parsed;
   QUIRE_RETURN_IF_ERROR(ParseMessage(request, &parsed));

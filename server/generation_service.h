@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "quire/v1/generation.grpc.pb.h"
-#include "server/authenticator.h"
 #include "server/generation_call.h"
 #include "server/request_ids.h"
+#include "server/security/authenticator.h"
 #include "server/stream_memory.h"
 
 namespace quire {
@@ -25,7 +25,7 @@ class GenerationService final
   using Buffer = grpc::ByteBuffer;
 
   // The pointers and the pipeline's parts must outlive the service.
-  GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model, const Authenticator* authenticator,
+  GenerationService(const GenerationPipeline& pipeline, v1::ModelInfo model, Authenticator* authenticator,
                     StreamMemory* stream_memory, RequestIds* request_ids);
 
   grpc::ServerUnaryReactor* Generate(Context* context, const Buffer* request, Buffer* response) override;
@@ -43,7 +43,7 @@ class GenerationService final
 
   const GenerationPipeline pipeline_;
   const v1::ModelInfo model_;
-  const Authenticator* const authenticator_;
+  Authenticator* const authenticator_;
   StreamMemory* const stream_memory_;
   RequestIds* const request_ids_;
 };

@@ -12,13 +12,18 @@
 #include "server/dry_run.h"
 #include "server/server.h"
 #include "server/server_config.h"
-#include "server/termination_signals.h"
+#include "server/process_signals.h"
 
 namespace quire {
 namespace {
 
 constexpr int kExitCantUse = 2;  // the model, a setting or the address
 constexpr int kExitOther = 1;
+
+struct Arguments {
+  int argc = 0;
+  const char* const* argv = nullptr;
+};
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "quire-server: %s\n", std::string(status.message()).c_str());
@@ -38,8 +43,17 @@ int PrintDryRun(const ServerConfig& config, bool as_json) {
   return text.ok() ? Print(*text) : Fail(text.status());
 }
 
-int Serve(const ServerConfig& config) {
-  TerminationSignals signals;
+// What SIGHUP asks for. The configuration's other settings are those of the start.
+void Reload(const Arguments& arguments, Server& server) {
+  const absl::StatusOr<CommandLine> command = ParseCommandLine(arguments.argc, arguments.argv);
+  const absl::Status status = command.ok() ? log::SetLevel(command->config.log_level) : command.status();
+  if (!status.ok()) log::Error("the log level stays as it is: {}", std::string(status.message()));
+  server.Reload();
+  log::Info("SIGHUP: keys, certificates and the log level are read again");
+}
+
+int Serve(const ServerConfig& config, const Arguments& arguments) {
+  ProcessSignals signals;
   const SteadyClock clock;
   if (const absl::Status status = log::Configure(config.log_level); !status.ok()) return Fail(status);
   absl::StatusOr<ServedModel> model = LoadServedModel(config, &clock);
@@ -53,7 +67,8 @@ int Serve(const ServerConfig& config) {
   if (!http_address.empty()) description += "  HTTP address  " + http_address + "\n";
   std::fprintf(stderr, "%s  address       %s\nquire-server: ready on %s\n", description.c_str(), address.c_str(),
                address.c_str());
-  const int signal = signals.Wait();
+  int signal = signals.Wait();
+  for (; signal == SIGHUP; signal = signals.Wait()) Reload(arguments, **server);
   log::Info("signal {}: no new requests; those that run get {} s", signal, config.drain_seconds);
   signals.RestoreDefault();
   (*server)->Shutdown(ToDuration(config.drain_seconds));
@@ -72,7 +87,7 @@ int Main(int argc, const char* const* argv) {
     case CommandLine::Action::kDryRun: return PrintDryRun(command->config, command->as_json);
     case CommandLine::Action::kServe: break;
   }
-  return Serve(command->config);
+  return Serve(command->config, {argc, argv});
 }
 
 }  // namespace

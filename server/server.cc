@@ -5,19 +5,18 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "engine/base/log.h"
 #include "engine/base/status.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/admin_service.h"
-#include "server/authenticator.h"
 #include "server/cache_service.h"
 #include "server/generation_service.h"
 #include "server/http/http_server.h"
@@ -25,6 +24,10 @@
 #include "server/metrics/metrics.h"
 #include "server/request_ids.h"
 #include "server/response_translation.h"
+#include "server/security/authenticator.h"
+#include "server/security/rate_limiter.h"
+#include "server/security/reloadable_file.h"
+#include "server/security/tls.h"
 #include "server/serving_memory.h"
 #include "server/serving_state.h"
 #include "server/stall_watchdog.h"
@@ -44,16 +47,37 @@ void LogFromGrpc(gpr_log_func_args* args) { log::Debug("grpc: {}", args->message
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
+// Who may call, and how connections are protected.
+struct Security {
+  std::unique_ptr<Authenticator> authenticator;
+  std::unique_ptr<ReloadableFile<TlsContext>> tls;  // null: no TLS
+};
+
+absl::StatusOr<Security> LoadSecurity(const ServerConfig& config, const Clock* clock) {
+  Security security = {.authenticator = MakeKeylessAuthenticator(), .tls = nullptr};
+  if (!config.api_keys.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(security.authenticator, MakeKeyAuthenticator(config.api_keys, clock));
+  }
+  if (!config.tls.enabled()) return security;
+  std::vector<std::string> paths = {config.tls.certificate, config.tls.key};
+  if (!config.tls.client_ca.empty()) paths.push_back(config.tls.client_ca);
+  QUIRE_ASSIGN_OR_RETURN(security.tls, ReloadableFile<TlsContext>::Create(
+                                           paths, [files = config.tls] { return TlsContext::Load(files); }, clock));
+  return security;
+}
+
 class GrpcServer : public Server {
  public:
-  GrpcServer(const ServerConfig& config, ServedModel model, const Clock* clock)
+  GrpcServer(const ServerConfig& config, ServedModel model, Security security, const Clock* clock)
       : clock_(clock),
         stall_seconds_(config.stall_seconds),
         model_(std::move(model)),
+        security_(std::move(security)),
+        rate_limiter_(config.rate_limits, clock),
         prompt_encoder_(model_.tokenizer.get(), model_.chat_template.get(), model_.info.vocab_size,
                         model_.info.max_model_len),
         stream_memory_(config.max_stream_buffer_bytes, kStreamBufferBytes),
-        cache_(model_.engine.get(), model_.memory, model_.info, config.engine),
+        cache_(model_.engine.get(), security_.authenticator.get(), model_.memory, model_.info, config.engine),
         metrics_(model_.name, cache_.ReadConfig(), [this] { return cache_.ReadStats(/*with_requests=*/false); }),
         text_executor_(static_cast<int>(config.text_threads), kMaxQueuedEncodes, MaxQueuedTextBytes(config)),
         pipeline_{.engine = model_.engine.get(),
@@ -62,19 +86,21 @@ class GrpcServer : public Server {
                   .prompt_encoder = &prompt_encoder_,
                   .clock = clock,
                   .metrics = &metrics_.requests(),
+                  .rate_limiter = &rate_limiter_,
                   .log_prompts = config.log_prompts},
-        generation_(pipeline_, DescribeModel(), &authenticator_, &stream_memory_, &request_ids_),
-        openai_(pipeline_, DescribeModel(), &authenticator_, &stream_memory_, &request_ids_),
-        admin_(model_.engine.get(), [this] { StartDraining(); }) {}
+        generation_(pipeline_, DescribeModel(), security_.authenticator.get(), &stream_memory_, &request_ids_),
+        openai_(pipeline_, DescribeModel(), &stream_memory_, &request_ids_),
+        admin_(model_.engine.get(), security_.authenticator.get(), [this] { StartDraining(); }) {}
 
   ~GrpcServer() override { Shutdown(Duration::zero()); }
 
-  absl::Status Listen(const std::string& address) {
+  absl::Status Listen(const ServerConfig& config) {
+    const std::string& address = config.grpc_listen;
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     int port = 0;
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(address, MakeGrpcCredentials(config.tls), &port);
     // Two servers on one port would share its connections in silence.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     // gRPC would make room for as much as it guesses that a connection sends next, up to 4 MiB of the quota below, and
@@ -103,13 +129,23 @@ class GrpcServer : public Server {
                                .max_body_bytes = config.http_max_body_bytes,
                                .request_timeout = ToDuration(config.http_request_seconds),
                                .idle_timeout = ToDuration(config.http_idle_seconds)};
-    QUIRE_ASSIGN_OR_RETURN(http_, HttpServer::Start(config.http_listen, limits, &openai_, &serving_, &metrics_,
-                                                    [this] { return cache_.ReadStats(/*with_requests=*/true); }));
+    const HttpServerParts parts = {.openai = &openai_,
+                                   .serving = &serving_,
+                                   .metrics = &metrics_,
+                                   .authenticator = security_.authenticator.get(),
+                                   .cache = &cache_,
+                                   .tls = security_.tls.get()};
+    QUIRE_ASSIGN_OR_RETURN(http_, HttpServer::Start(config.http_listen, limits, parts));
     return absl::OkStatus();
   }
 
   const std::string& address() const override { return address_; }
   std::string http_address() const override { return http_ ? http_->address() : ""; }
+
+  void Reload() override {
+    security_.authenticator->Reload();
+    if (security_.tls != nullptr) security_.tls->Look();
+  }
 
   void Shutdown(Duration drain) override {
     if (server_ == nullptr) return;
@@ -140,7 +176,8 @@ class GrpcServer : public Server {
   const Clock* const clock_;
   const double stall_seconds_;
   ServedModel model_;
-  const KeylessAuthenticator authenticator_;
+  const Security security_;
+  RateLimiter rate_limiter_;
   const PromptEncoder prompt_encoder_;
   StreamMemory stream_memory_;
   CacheService cache_;
@@ -165,8 +202,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   gpr_set_log_function(LogFromGrpc);
   // Links health.proto's generated code, which reflection describes the service with.
   grpc::health::v1::HealthCheckRequest::descriptor();
-  auto server = std::make_unique<GrpcServer>(config, std::move(model), clock);
-  QUIRE_RETURN_IF_ERROR(server->Listen(config.grpc_listen));
+  QUIRE_ASSIGN_OR_RETURN(Security security, LoadSecurity(config, clock));
+  auto server = std::make_unique<GrpcServer>(config, std::move(model), std::move(security), clock);
+  QUIRE_RETURN_IF_ERROR(server->Listen(config));
   if (!config.http_listen.empty()) QUIRE_RETURN_IF_ERROR(server->ListenForHttp(config));
   return server;
 }

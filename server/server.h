@@ -16,7 +16,8 @@ inline constexpr int kMaxReceiveMessageBytes = 16 * 1024 * 1024;
 // A model served: gRPC's services, health and reflection on one port, and HTTP on another if it is configured.
 class Server {
  public:
-  // Serves from here on. `clock` must outlive the server. INVALID_ARGUMENT if the address can't be bound.
+  // Serves from here on. `clock` must outlive the server. INVALID_ARGUMENT if an address can't be bound, or a file of
+  // keys or certificates not be used.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerConfig& config, ServedModel model,
                                                        const Clock* clock);
   virtual ~Server() = default;
@@ -25,6 +26,9 @@ class Server {
   virtual const std::string& address() const = 0;
   // The same of HTTP; empty if there is none.
   virtual std::string http_address() const = 0;
+
+  // Looks at the files of keys and certificates now, which it does by itself every second or two.
+  virtual void Reload() = 0;
 
   // Health says NOT_SERVING and new requests are refused; running ones get until `drain` has passed, then they end
   // with UNAVAILABLE. Returns when the port is closed and no call is left.

@@ -11,6 +11,7 @@
 
 #include "engine/base/status.h"
 #include "engine/base/version.h"
+#include "server/security/api_keys.h"
 #include "server/server_settings.h"
 
 namespace quire {
@@ -62,6 +63,26 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text.str();
 }
 
+bool IsLoopback(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+// Whoever reaches a server that asks for no credentials may use it, and see what others do.
+absl::Status CheckExposure(const ServerConfig& config) {
+  if (!config.api_keys.empty() || !config.tls.client_ca.empty() || config.allow_unauthenticated) {
+    return absl::OkStatus();
+  }
+  for (const auto& [field, address] :
+       {std::pair("grpc_listen", config.grpc_listen), {"http_listen", config.http_listen}}) {
+    if (address.empty() || IsLoopback(address)) continue;
+    return InvalidArgument(field, StrCat("\"", address, "\""),
+                           "an address of this machine alone (127.0.0.1, [::1]), or --api-keys, --tls-client-ca or "
+                           "--allow-unauthenticated");
+  }
+  return absl::OkStatus();
+}
+
 // The command line as CLI11 sees it; the flags' texts are kept until the configuration file has been applied.
 class Parser {
  public:
@@ -81,6 +102,9 @@ class Parser {
     for (const ServerSetting& setting : ServerSettings()) AddFlag(setting);
     inspect_ = app_.add_subcommand("inspect", "Print what a model file holds.");
     inspect_->add_option("path", inspect_path_, "The model file.")->type_name("PATH")->required();
+    new_key_ = app_.add_subcommand("new-key", "Make an API key, and print it and its entry in the file of --api-keys.");
+    new_key_->add_option("tenant", new_key_tenant_, "Whose key it is.")->type_name("NAME")->required();
+    new_key_->add_flag("--admin", new_key_is_admin_, "May drain, clear the cache, and see all tenants' requests.");
   }
 
   absl::StatusOr<CommandLine> Parse(int argc, const char* const* argv) {
@@ -95,6 +119,12 @@ class Parser {
     }
     if (inspect_->parsed()) {
       return CommandLine{.action = CommandLine::Action::kInspect, .config = {}, .text = inspect_path_};
+    }
+    if (new_key_->parsed()) {
+      QUIRE_ASSIGN_OR_RETURN(const NewApiKey made, MakeApiKey(new_key_tenant_, new_key_is_admin_));
+      return CommandLine{.action = CommandLine::Action::kPrint,
+                         .config = {},
+                         .text = StrCat("key:   ", made.key, "\nentry: ", made.entry, "\n")};
     }
     return Overlay();
   }
@@ -120,6 +150,8 @@ class Parser {
           setting.is_switch() ? (switches_[setting.name] ? "true" : "false") : texts_[setting.name];
       QUIRE_RETURN_IF_ERROR(SetFromFlag(setting, text, &result.config));
     }
+    QUIRE_RETURN_IF_ERROR(CheckTlsFiles(result.config.tls));
+    QUIRE_RETURN_IF_ERROR(CheckExposure(result.config));
     if (print_config_) {
       result.action = CommandLine::Action::kPrint;
       result.text = result.config.ToJson();
@@ -134,8 +166,11 @@ class Parser {
 
   CLI::App app_{"", "quire-server"};
   CLI::App* inspect_ = nullptr;
+  CLI::App* new_key_ = nullptr;
   std::string config_path_;
   std::string inspect_path_;
+  std::string new_key_tenant_;
+  bool new_key_is_admin_ = false;
   bool print_config_ = false;
   bool dry_run_ = false;
   bool as_json_ = false;

@@ -6,6 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/runtime/engine_config.h"
+#include "server/security/rate_limiter.h"
+#include "server/security/tls.h"
 
 namespace quire {
 
@@ -27,6 +29,10 @@ struct ServerConfig {
   double drain_seconds = 30;                  // what running requests get after SIGTERM
   int64_t max_stream_buffer_bytes = 4 << 20;  // that wait for a stream's reader
   double stall_seconds = 30;                  // without the end of a step while work waits
+  std::string api_keys;                       // path of the file with callers' keys; empty: callers need none
+  bool allow_unauthenticated = false;         // serve other machines without keys
+  TlsFiles tls;                               // of both listeners; empty: no TLS
+  RateLimitsByTenant rate_limits;
 
   // The name that requests use.
   std::string model_name() const;

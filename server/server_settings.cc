@@ -82,6 +82,26 @@ std::vector<ServerSetting> ServingSettings() {
   };
 }
 
+std::vector<ServerSetting> SecuritySettings() {
+  return {
+      TextSetting("api_keys", "PATH",
+                  "File with the hashes of callers' API keys (\"quire-server new-key\" makes one); read again when it "
+                  "changes; empty: callers need no key.",
+                  [](ServerConfig& c) -> std::string& { return c.api_keys; }),
+      SwitchSetting("allow_unauthenticated",
+                    "Serve other machines though there are neither API keys nor client certificates.",
+                    [](ServerConfig& c) -> bool& { return c.allow_unauthenticated; }),
+      TextSetting("tls_certificate", "PATH",
+                  "The server's certificate chain (PEM), for gRPC and HTTP; read again when it changes; empty: no TLS.",
+                  [](ServerConfig& c) -> std::string& { return c.tls.certificate; }),
+      TextSetting("tls_key", "PATH", "The certificate's private key (PEM).",
+                  [](ServerConfig& c) -> std::string& { return c.tls.key; }),
+      TextSetting("tls_client_ca", "PATH",
+                  "Certificates (PEM) of which clients must have one; empty: clients need no certificate.",
+                  [](ServerConfig& c) -> std::string& { return c.tls.client_ca; }),
+  };
+}
+
 std::vector<ServerSetting> EngineSettings() {
   return {
       IntegerOrAutoSetting(
@@ -157,7 +177,8 @@ std::vector<ServerSetting> QueueSettings() {
 
 std::vector<ServerSetting> AllSettings() {
   std::vector<ServerSetting> settings = ServingSettings();
-  for (auto& group : {EngineSettings(), QueueSettings()}) settings.insert(settings.end(), group.begin(), group.end());
+  for (auto& group : {SecuritySettings(), EngineSettings(), QueueSettings()})
+    settings.insert(settings.end(), group.begin(), group.end());
   return settings;
 }
 

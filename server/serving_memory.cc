@@ -11,10 +11,12 @@ namespace {
 
 constexpr int64_t kBytesPerBodyByte = 3;                // text, parsed, and in the request's own form
 constexpr int64_t kBytesPerHttpConnection = 128 << 10;  // its thread's stack and buffers
+constexpr int64_t kBytesPerTlsSession = 64 << 10;       // its keys, and a record each way
 
 int64_t HttpBytes(const ServerConfig& config) {
   if (config.http_listen.empty()) return 0;
-  return kBytesPerBodyByte * kHttpBodyBytes + config.http_max_connections * kBytesPerHttpConnection;
+  const int64_t bytes_per_connection = kBytesPerHttpConnection + (config.tls.enabled() ? kBytesPerTlsSession : 0);
+  return kBytesPerBodyByte * kHttpBodyBytes + config.http_max_connections * bytes_per_connection;
 }
 
 }  // namespace

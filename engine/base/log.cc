@@ -9,15 +9,28 @@
 
 namespace quire::log {
 
-absl::Status Configure(std::string_view level) {
+namespace {
+
+absl::StatusOr<spdlog::level::level_enum> ParseLevel(std::string_view level) {
   const auto parsed = spdlog::level::from_str(std::string(level));
-  if (parsed == spdlog::level::off && level != "off") {
-    return InvalidArgument("log_level", level, "debug, info, warning, error or off");
-  }
+  if (parsed != spdlog::level::off || level == "off") return parsed;
+  return InvalidArgument("log_level", level, "debug, info, warning, error or off");
+}
+
+}  // namespace
+
+absl::Status Configure(std::string_view level) {
+  QUIRE_ASSIGN_OR_RETURN(const auto parsed, ParseLevel(level));
   auto logger = std::make_shared<spdlog::logger>("quire", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   logger->set_level(parsed);
   spdlog::set_default_logger(std::move(logger));
+  return absl::OkStatus();
+}
+
+absl::Status SetLevel(std::string_view level) {
+  QUIRE_ASSIGN_OR_RETURN(const auto parsed, ParseLevel(level));
+  spdlog::default_logger()->set_level(parsed);
   return absl::OkStatus();
 }
 

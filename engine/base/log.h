@@ -34,6 +34,9 @@ void Error(spdlog::format_string_t<Args...> format, Args&&... args) {
 // InvalidArgument for another word.
 absl::Status Configure(std::string_view level);
 
+// The same from now on, whoever logs meanwhile.
+absl::Status SetLevel(std::string_view level);
+
 void Flush();
 
 }  // namespace quire::log

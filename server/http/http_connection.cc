@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace quire {
 namespace {
@@ -37,8 +38,8 @@ void ReadAddress(GetName get_name, socket_t socket, std::string& ip, int& port) 
 
 }  // namespace
 
-HttpConnection::HttpConnection(socket_t socket, Duration write_timeout)
-    : socket_(socket), write_timeout_(write_timeout) {}
+HttpConnection::HttpConnection(socket_t socket, std::unique_ptr<ByteChannel> channel, Duration write_timeout)
+    : socket_(socket), channel_(std::move(channel)), write_timeout_(write_timeout) {}
 
 HttpConnection::~HttpConnection() {
   shutdown(socket_, SHUT_RDWR);
@@ -49,6 +50,7 @@ bool HttpConnection::WaitForRequest(Duration timeout) { return begin_ < end_ || 
 
 // Closing with unread bytes would reset the connection, and the response might be lost with it.
 void HttpConnection::Refuse(const std::string& response) {
+  write_timeout_ = kLingerTime;
   write(response.data(), response.size());
   shutdown(socket_, SHUT_WR);
   const TimePoint deadline = clock_.Now() + kLingerTime;
@@ -57,11 +59,7 @@ void HttpConnection::Refuse(const std::string& response) {
 
 bool HttpConnection::is_readable() const { return begin_ < end_ || WaitFor(POLLIN, read_deadline_); }
 
-bool HttpConnection::is_writable() const {
-  char byte = 0;
-  const ssize_t result = recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return result > 0 || (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
-}
+bool HttpConnection::is_writable() const { return channel_->IsOpen(); }
 
 ssize_t HttpConnection::read(char* bytes, size_t size) {
   if (begin_ == end_ && !Fill(read_deadline_)) return -1;
@@ -73,12 +71,12 @@ ssize_t HttpConnection::read(char* bytes, size_t size) {
 
 ssize_t HttpConnection::write(const char* bytes, size_t size) {
   const TimePoint deadline = clock_.Now() + write_timeout_;
-  while (WaitFor(POLLOUT, deadline)) {
-    const ssize_t sent = send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return sent;
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) break;
+  if (size == 0) return 0;
+  while (true) {
+    const ChannelResult result = channel_->Write(bytes, size);
+    if (result.outcome == ChannelResult::Outcome::kDone) return result.size;
+    if (result.outcome == ChannelResult::Outcome::kClosed || !WaitFor(result.wait_events, deadline)) return -1;
   }
-  return -1;
 }
 
 void HttpConnection::get_remote_ip_and_port(std::string& ip, int& port) const {
@@ -90,16 +88,15 @@ void HttpConnection::get_local_ip_and_port(std::string& ip, int& port) const {
 }
 
 bool HttpConnection::Fill(TimePoint deadline) {
-  while (WaitFor(POLLIN, deadline)) {
-    const ssize_t received = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
-    if (received > 0) {
+  while (true) {
+    const ChannelResult result = channel_->Read(buffer_.data(), buffer_.size());
+    if (result.outcome == ChannelResult::Outcome::kDone) {
       begin_ = 0;
-      end_ = static_cast<size_t>(received);
+      end_ = static_cast<size_t>(result.size);
       return true;
     }
-    if (received == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) break;
+    if (result.outcome == ChannelResult::Outcome::kClosed || !WaitFor(result.wait_events, deadline)) return false;
   }
-  return false;
 }
 
 bool HttpConnection::WaitFor(short events, TimePoint deadline) const {

@@ -4,17 +4,19 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "engine/base/clock.h"
+#include "server/http/byte_channel.h"
 
 namespace quire {
 
 // The bytes of one accepted HTTP connection. Whatever the other side does, no read or write waits past its time.
 class HttpConnection : public httplib::Stream {
  public:
-  // Owns `socket` and closes it. A write waits for its reader at most `write_timeout`.
-  HttpConnection(socket_t socket, Duration write_timeout);
+  // Owns `socket` and closes it; `channel` is its. A write waits for its reader at most `write_timeout`.
+  HttpConnection(socket_t socket, std::unique_ptr<ByteChannel> channel, Duration write_timeout);
   ~HttpConnection() override;
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -43,7 +45,8 @@ class HttpConnection : public httplib::Stream {
   bool WaitFor(short events, TimePoint deadline) const;
 
   const socket_t socket_;
-  const Duration write_timeout_;
+  const std::unique_ptr<ByteChannel> channel_;
+  Duration write_timeout_;
   const SteadyClock clock_;
   TimePoint read_deadline_;
   std::array<char, 4096> buffer_;  // bytes [begin_, end_) are read from the socket and not yet by read()

@@ -67,6 +67,7 @@ Json ErrorObject(int http_code, const std::string& message) {
 }
 
 void SetError(const absl::Status& status, httplib::Response& response) {
+  if (absl::IsUnauthenticated(status)) response.set_header("WWW-Authenticate", "Bearer");
   response.status = HttpCodeOf(status);
   response.set_content(ToText(ErrorObject(status)), kJsonType);
   if (const auto delay = RetryDelayOf(status)) {

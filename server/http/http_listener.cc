@@ -49,7 +49,7 @@ class HttpListener::OpenConnection {
   bool has_place_;
 };
 
-HttpListener::HttpListener(const HttpLimits& limits) : limits_(limits) {
+HttpListener::HttpListener(const HttpLimits& limits, ReloadableFile<TlsContext>* tls) : limits_(limits), tls_(tls) {
   set_payload_max_length(static_cast<size_t>(limits.max_body_bytes));
   set_tcp_nodelay(true);
   // What responses promise in Keep-Alive; the connections keep it.
@@ -77,7 +77,7 @@ void HttpListener::Stop(Duration timeout) {
 
 // `connection` outlives its place, so that a place's socket is open.
 bool HttpListener::process_and_close_socket(socket_t socket) {
-  HttpConnection connection(socket, limits_.write_timeout);
+  HttpConnection connection(socket, MakeChannel(socket), limits_.write_timeout);
   OpenConnection open(this, socket);
   if (open.has_place()) {
     ServeRequests(connection, open);
@@ -85,6 +85,10 @@ bool HttpListener::process_and_close_socket(socket_t socket) {
     connection.Refuse(TooManyConnections(limits_.max_connections));
   }
   return true;
+}
+
+std::unique_ptr<ByteChannel> HttpListener::MakeChannel(socket_t socket) {
+  return tls_ != nullptr ? MakeTlsChannel(socket, *tls_->Get()) : MakePlainChannel(socket);
 }
 
 void HttpListener::ServeRequests(HttpConnection& connection, OpenConnection& open) {

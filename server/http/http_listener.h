@@ -5,10 +5,13 @@
 #include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "engine/base/clock.h"
 #include "server/http/http_connection.h"
+#include "server/security/reloadable_file.h"
+#include "server/security/tls.h"
 
 namespace quire {
 
@@ -24,7 +27,8 @@ struct HttpLimits {
 // who send or read slowly hold up a connection for a while and nothing else. Handlers are added to it as to httplib's.
 class HttpListener : public httplib::Server {
  public:
-  explicit HttpListener(const HttpLimits& limits);
+  // Connections are TLS with what `tls` has when they come, or plain if it is null. It must outlive the listener.
+  HttpListener(const HttpLimits& limits, ReloadableFile<TlsContext>* tls);
 
   // Takes no further request; waits up to `timeout` for those that are being answered. listen_after_bind returns.
   void Stop(Duration timeout);
@@ -35,7 +39,10 @@ class HttpListener : public httplib::Server {
   bool process_and_close_socket(socket_t socket) override;
   void ServeRequests(HttpConnection& connection, OpenConnection& open);
 
+  std::unique_ptr<ByteChannel> MakeChannel(socket_t socket);
+
   const HttpLimits limits_;
+  ReloadableFile<TlsContext>* const tls_;  // may be null
   const SteadyClock clock_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

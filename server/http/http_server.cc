@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -28,6 +29,19 @@ void SetJson(const Json& json, HttpResponse& response) { response.set_content(To
 
 void SetJsonOrError(const absl::StatusOr<Json>& json, HttpResponse& response) {
   json.ok() ? SetJson(*json, response) : SetError(json.status(), response);
+}
+
+bool IsLoopback(const std::string& ip) {
+  return ip.starts_with("127.") || ip == "::1" || ip.starts_with("::ffff:127.");
+}
+
+CallOrigin OriginOf(const HttpRequest& request) {
+  return {.metadata = [&request](std::string_view key) -> std::optional<std::string> {
+            const std::string name(key);
+            if (!request.has_header(name)) return std::nullopt;
+            return request.get_header_value(name);
+          },
+          .is_loopback = IsLoopback(request.remote_addr)};
 }
 
 // A page of another origin may not use a visitor's browser to ask this server. Its requests say where they come from.
@@ -79,24 +93,22 @@ void SetAddressOptions(socket_t socket) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, const HttpLimits& limits,
-                                                              OpenAiService* openai, const ServingState* serving,
-                                                              const Metrics* metrics, ReadCacheStats read_cache_stats) {
-  std::unique_ptr<HttpServer> server(new HttpServer(limits, openai, serving, metrics, std::move(read_cache_stats)));
+                                                              const HttpServerParts& parts) {
+  std::unique_ptr<HttpServer> server(new HttpServer(limits, parts));
   QUIRE_RETURN_IF_ERROR(server->Bind(address));
-  server->AddRoutes();
+  server->listener_.set_pre_routing_handler(CheckOrigin);
+  server->listener_.set_error_handler(
+      [](const HttpRequest& request, HttpResponse& response) { ExplainError(request, response); });
+  server->listener_.set_exception_handler(ExplainException);
+  server->AddApi();
+  server->AddOperation();
   server->thread_ = std::thread([listener = &server->listener_] { listener->listen_after_bind(); });
   server->listener_.wait_until_ready();
   return server;
 }
 
-HttpServer::HttpServer(const HttpLimits& limits, OpenAiService* openai, const ServingState* serving,
-                       const Metrics* metrics, ReadCacheStats read_cache_stats)
-    : openai_(openai),
-      serving_(serving),
-      metrics_(metrics),
-      read_cache_stats_(std::move(read_cache_stats)),
-      body_memory_(kHttpBodyBytes),
-      listener_(limits) {}
+HttpServer::HttpServer(const HttpLimits& limits, const HttpServerParts& parts)
+    : parts_(parts), body_memory_(kHttpBodyBytes), listener_(limits, parts.tls) {}
 
 HttpServer::~HttpServer() { Stop(Duration::zero()); }
 
@@ -124,55 +136,70 @@ absl::Status HttpServer::Bind(const std::string& address) {
 }
 
 template <typename Handle>
-void HttpServer::Post(const std::string& path, Handle handle) {
-  listener_.Post(
-      path, [this, handle](const HttpRequest& request, HttpResponse& response, const httplib::ContentReader& reader) {
-        const absl::StatusOr<Json> body = ReadJsonBody(request, reader, openai_->max_json_values(), &body_memory_);
-        if (body.ok()) return handle(request, *body, response);
-        // httplib has set it for a body that is too large.
-        if (response.status < 400) SetError(body.status(), response);
-      });
+void HttpServer::Get(const std::string& path, Handle handle) {
+  listener_.Get(path, [this, handle](const HttpRequest& request, HttpResponse& response) {
+    const absl::StatusOr<Caller> caller = parts_.authenticator->Authenticate(OriginOf(request));
+    caller.ok() ? handle(request, *caller, response) : SetError(caller.status(), response);
+  });
 }
 
-void HttpServer::AddRoutes() {
-  listener_.set_pre_routing_handler(CheckOrigin);
-  listener_.set_error_handler(
-      [](const HttpRequest& request, HttpResponse& response) { ExplainError(request, response); });
-  listener_.set_exception_handler(ExplainException);
+template <typename Handle>
+void HttpServer::Post(const std::string& path, Handle handle) {
+  listener_.Post(path, [this, handle](const HttpRequest& request, HttpResponse& response,
+                                      const httplib::ContentReader& reader) {
+    const absl::StatusOr<Caller> caller = parts_.authenticator->Authenticate(OriginOf(request));
+    if (!caller.ok()) {
+      // Bytes that stay unread would be taken for the connection's next request.
+      reader([](const char*, size_t) { return true; });
+      return SetError(caller.status(), response);
+    }
+    const absl::StatusOr<Json> body = ReadJsonBody(request, reader, parts_.openai->max_json_values(), &body_memory_);
+    if (body.ok()) return handle(request, *caller, *body, response);
+    // httplib has set it for a body that is too large.
+    if (response.status < 400) SetError(body.status(), response);
+  });
+}
 
-  Post("/v1/chat/completions", [this](const HttpRequest& request, const Json& body, HttpResponse& response) {
-    openai_->Complete(OpenAiKind::kChat, request, body, response);
+void HttpServer::AddApi() {
+  const auto complete = [this](OpenAiKind kind) {
+    return [this, kind](const HttpRequest& request, const Caller& caller, const Json& body, HttpResponse& response) {
+      parts_.openai->Complete(kind, request, caller, body, response);
+    };
+  };
+  Post("/v1/chat/completions", complete(OpenAiKind::kChat));
+  Post("/v1/completions", complete(OpenAiKind::kCompletion));
+  Post("/tokenize", [this](const HttpRequest&, const Caller&, const Json& body, HttpResponse& response) {
+    SetJsonOrError(parts_.openai->Tokenize(body), response);
   });
-  Post("/v1/completions", [this](const HttpRequest& request, const Json& body, HttpResponse& response) {
-    openai_->Complete(OpenAiKind::kCompletion, request, body, response);
+  Post("/detokenize", [this](const HttpRequest&, const Caller&, const Json& body, HttpResponse& response) {
+    SetJsonOrError(parts_.openai->Detokenize(body), response);
   });
-  Post("/tokenize", [this](const HttpRequest&, const Json& body, HttpResponse& response) {
-    SetJsonOrError(openai_->Tokenize(body), response);
+  Get("/v1/models", [this](const HttpRequest&, const Caller&, HttpResponse& response) {
+    SetJson(parts_.openai->ListModels(), response);
   });
-  Post("/detokenize", [this](const HttpRequest&, const Json& body, HttpResponse& response) {
-    SetJsonOrError(openai_->Detokenize(body), response);
+  Get("/v1/models/(.+)", [this](const HttpRequest& request, const Caller&, HttpResponse& response) {
+    SetJsonOrError(parts_.openai->GetModel(request.matches[1]), response);
   });
-  listener_.Get("/v1/models",
-                [this](const HttpRequest&, HttpResponse& response) { SetJson(openai_->ListModels(), response); });
-  listener_.Get("/v1/models/(.+)", [this](const HttpRequest& request, HttpResponse& response) {
-    SetJsonOrError(openai_->GetModel(request.matches[1]), response);
-  });
-  listener_.Get("/v1/cache", [this](const HttpRequest&, HttpResponse& response) {
+  Get("/v1/cache", [this](const HttpRequest&, const Caller& caller, HttpResponse& response) {
     response.set_header("Cache-Control", "no-store");
-    const absl::StatusOr<v1::CacheStats> stats = read_cache_stats_();
+    const absl::StatusOr<v1::CacheStats> stats = parts_.cache->ReadStatsFor(caller, /*with_requests=*/true);
     stats.ok() ? SetJson(ToJson(*stats), response) : SetError(stats.status(), response);
   });
+}
+
+// For machines that watch this one, and have no key.
+void HttpServer::AddOperation() {
   listener_.Get("/metrics", [this](const HttpRequest&, HttpResponse& response) {
-    const absl::StatusOr<std::string> text = metrics_->Text();
+    const absl::StatusOr<std::string> text = parts_.metrics->Text();
     text.ok() ? response.set_content(*text, kMetricsType) : SetError(text.status(), response);
   });
   // Restarting helps against a hang, not against draining.
   listener_.Get("/health", [this](const HttpRequest&, HttpResponse& response) {
-    if (serving_->stalled()) return SetError(503, "the engine hangs", response);
+    if (parts_.serving->stalled()) return SetError(503, "the engine hangs", response);
     SetJson({{"status", "ok"}}, response);
   });
   listener_.Get("/ready", [this](const HttpRequest&, HttpResponse& response) {
-    if (!serving_->serving()) return SetError(503, "the server drains or its engine hangs", response);
+    if (!parts_.serving->serving()) return SetError(503, "the server drains or its engine hangs", response);
     SetJson({{"status", "ok"}}, response);
   });
   listener_.Get("/", [](const HttpRequest&, HttpResponse& response) {

@@ -1,31 +1,40 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
-#include "quire/v1/cache.pb.h"
+#include "server/cache_service.h"
 #include "server/http/http_body.h"
 #include "server/http/http_listener.h"
 #include "server/http/openai_service.h"
 #include "server/metrics/metrics.h"
+#include "server/security/authenticator.h"
+#include "server/security/reloadable_file.h"
+#include "server/security/tls.h"
 #include "server/serving_state.h"
 
 namespace quire {
 
-// The HTTP front: OpenAI's API, health, metrics, the cache's statistics and a page to try the model on.
+// What the HTTP front stands before. All must outlive it.
+struct HttpServerParts {
+  OpenAiService* openai = nullptr;
+  const ServingState* serving = nullptr;
+  const Metrics* metrics = nullptr;
+  Authenticator* authenticator = nullptr;
+  CacheService* cache = nullptr;
+  ReloadableFile<TlsContext>* tls = nullptr;  // null: no TLS
+};
+
+// The HTTP front: OpenAI's API, health, metrics, the cache's statistics and a page to try the model on. All but health,
+// metrics and the page itself needs what the authenticator asks for.
 class HttpServer {
  public:
-  using ReadCacheStats = std::function<absl::StatusOr<v1::CacheStats>()>;
-
-  // Serves on `address`, HOST:PORT, from here on. INVALID_ARGUMENT if it can't be bound. What the pointers name must
-  // outlive the server; `read_cache_stats` is called on connections' threads.
+  // Serves on `address`, HOST:PORT, from here on. INVALID_ARGUMENT if it can't be bound.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address, const HttpLimits& limits,
-                                                           OpenAiService* openai, const ServingState* serving,
-                                                           const Metrics* metrics, ReadCacheStats read_cache_stats);
+                                                           const HttpServerParts& parts);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -37,19 +46,19 @@ class HttpServer {
   void Stop(Duration timeout);
 
  private:
-  HttpServer(const HttpLimits& limits, OpenAiService* openai, const ServingState* serving, const Metrics* metrics,
-             ReadCacheStats read_cache_stats);
+  HttpServer(const HttpLimits& limits, const HttpServerParts& parts);
 
   absl::Status Bind(const std::string& address);
-  void AddRoutes();
-  // A route whose body is JSON: `handle` is a function (request, body, response).
+  void AddApi();
+  void AddOperation();
+  // Routes for callers who are known: `handle` is a function (request, caller, response), and for a POST, whose body is
+  // JSON, (request, caller, body, response).
+  template <typename Handle>
+  void Get(const std::string& path, Handle handle);
   template <typename Handle>
   void Post(const std::string& path, Handle handle);
 
-  OpenAiService* const openai_;
-  const ServingState* const serving_;
-  const Metrics* const metrics_;
-  const ReadCacheStats read_cache_stats_;
+  const HttpServerParts parts_;
   BodyMemory body_memory_;
   HttpListener listener_;
   std::string address_;

@@ -26,14 +26,6 @@ int64_t UnixSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-MetadataLookup LookupOf(const httplib::Request& request) {
-  return [&request](std::string_view key) -> std::optional<std::string> {
-    const std::string name(key);
-    if (!request.has_header(name)) return std::nullopt;
-    return request.get_header_value(name);
-  };
-}
-
 // The calls' names for fields, and OpenAI's; the first that fits counts.
 constexpr std::pair<std::string_view, std::string_view> kFieldNames[] = {
     {"chat.messages", "messages"}, {"chat", "messages"},
@@ -141,16 +133,15 @@ class OpenAiService::StreamedAnswer {
   size_t num_ended_ = 0;
 };
 
-OpenAiService::OpenAiService(const GenerationPipeline& pipeline, v1::ModelInfo model,
-                             const Authenticator* authenticator, StreamMemory* stream_memory, RequestIds* request_ids)
+OpenAiService::OpenAiService(const GenerationPipeline& pipeline, v1::ModelInfo model, StreamMemory* stream_memory,
+                             RequestIds* request_ids)
     : pipeline_(pipeline),
       model_(std::move(model)),
       created_seconds_(UnixSeconds()),
-      authenticator_(authenticator),
       stream_memory_(stream_memory),
       request_ids_(request_ids) {}
 
-void OpenAiService::Complete(OpenAiKind kind, const httplib::Request& request, const Json& body,
+void OpenAiService::Complete(OpenAiKind kind, const httplib::Request& request, const Caller& caller, const Json& body,
                              httplib::Response& response) {
   const auto refuse = [&](const absl::Status& status) {
     pipeline_.metrics->CountRefusal(status);
@@ -162,7 +153,7 @@ void OpenAiService::Complete(OpenAiKind kind, const httplib::Request& request, c
   response.set_header(kRequestIdHeader, request_id);
   const absl::StatusOr<OpenAiRequest> parsed = Parse(kind, body);
   if (!parsed.ok()) return refuse(parsed.status());
-  absl::StatusOr<std::vector<GenerationInput>> inputs = ToInputs(*parsed, request, request_id);
+  absl::StatusOr<std::vector<GenerationInput>> inputs = ToInputs(*parsed, caller, request_id);
   if (!inputs.ok()) return refuse(inputs.status());
 
   auto answer =
@@ -243,12 +234,11 @@ absl::StatusOr<OpenAiRequest> OpenAiService::Parse(OpenAiKind kind, const Json& 
   return parsed;
 }
 
-absl::StatusOr<std::vector<GenerationInput>> OpenAiService::ToInputs(const OpenAiRequest& parsed,
-                                                                     const httplib::Request& request,
+absl::StatusOr<std::vector<GenerationInput>> OpenAiService::ToInputs(const OpenAiRequest& parsed, const Caller& caller,
                                                                      const std::string& request_id) const {
   GenerationInput input;
   input.arrival_time = pipeline_.clock->Now();
-  QUIRE_ASSIGN_OR_RETURN(input.tenant, authenticator_->Authenticate(LookupOf(request)));
+  input.tenant = caller.tenant;
   QUIRE_ASSIGN_OR_RETURN(input.deadline, ToDeadline(parsed.timeout_seconds, input.arrival_time, std::nullopt));
   input.priority = parsed.priority;
   input.cache_salt = parsed.cache_salt;

@@ -9,12 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "quire/v1/generation.pb.h"
-#include "server/authenticator.h"
 #include "server/generation_call.h"
 #include "server/http/http_answer.h"
 #include "server/http/openai_request.h"
 #include "server/http/openai_response.h"
 #include "server/request_ids.h"
+#include "server/security/api_keys.h"
 #include "server/stream_memory.h"
 
 namespace quire {
@@ -24,11 +24,11 @@ namespace quire {
 class OpenAiService {
  public:
   // The pointers and the pipeline's parts must outlive the service.
-  OpenAiService(const GenerationPipeline& pipeline, v1::ModelInfo model, const Authenticator* authenticator,
-                StreamMemory* stream_memory, RequestIds* request_ids);
+  OpenAiService(const GenerationPipeline& pipeline, v1::ModelInfo model, StreamMemory* stream_memory,
+                RequestIds* request_ids);
 
   // POST /v1/chat/completions and /v1/completions, streamed or whole.
-  void Complete(OpenAiKind kind, const httplib::Request& request, const nlohmann::json& body,
+  void Complete(OpenAiKind kind, const httplib::Request& request, const Caller& caller, const nlohmann::json& body,
                 httplib::Response& response);
 
   // GET /v1/models, and one of them.
@@ -46,14 +46,13 @@ class OpenAiService {
   class StreamedAnswer;
 
   absl::StatusOr<OpenAiRequest> Parse(OpenAiKind kind, const nlohmann::json& body) const;
-  absl::StatusOr<std::vector<GenerationInput>> ToInputs(const OpenAiRequest& parsed, const httplib::Request& request,
+  absl::StatusOr<std::vector<GenerationInput>> ToInputs(const OpenAiRequest& parsed, const Caller& caller,
                                                         const std::string& request_id) const;
   absl::StatusOr<std::vector<TokenId>> EncodeOnTextThread(Prompt prompt) const;
 
   const GenerationPipeline pipeline_;
   const v1::ModelInfo model_;
   const int64_t created_seconds_;  // when the model was loaded, in Unix time
-  const Authenticator* const authenticator_;
   StreamMemory* const stream_memory_;
   RequestIds* const request_ids_;
 };

@@ -4,6 +4,7 @@ usage: binary_test.py SERVER TINY_MODEL_WRITER
 SERVER is the binary; TINY_MODEL_WRITER a program that writes a small model to the path it is given.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -71,6 +72,21 @@ class Refusals(unittest.TestCase):
         self.check_one_sentence([], "--model")
         self.check_one_sentence(["--config", "/no/such/file"], "/no/such/file")
 
+    def test_serving_other_machines_needs_credentials(self):
+        self.check_one_sentence(["--model", "m", "--grpc-listen", "0.0.0.0:0"], "grpc_listen", "--allow-unauthenticated")
+        self.check_one_sentence(["--model", "m", "--http-listen", "[::]:0"], "http_listen", "--api-keys")
+        for accepted in (["--allow-unauthenticated"], ["--api-keys", "keys.json"],
+                         ["--tls-client-ca", "ca", "--tls-certificate", "c", "--tls-key", "k"]):
+            code, _, err = run("--print-config", "--grpc-listen", "0.0.0.0:0", *accepted)
+            self.assertEqual(code, 0, err)
+
+    def test_security_files(self):
+        self.check_one_sentence(["--model", MODEL, "--tls-certificate", "c"], "tls_key")
+        self.check_one_sentence(["--model", MODEL, "--tls-key", "k"], "tls_certificate")
+        quiet = ["--model", MODEL, "--grpc-listen", "127.0.0.1:0", "--log-level", "off"]
+        self.check_one_sentence([*quiet, "--api-keys", "/no/such/file"], "api_keys", "/no/such/file")
+        self.check_one_sentence([*quiet, "--tls-certificate", "/no/such/file", "--tls-key", "k"], "tls_certificate")
+
     def test_models(self):
         with tempfile.TemporaryDirectory() as folder:
             text = os.path.join(folder, "text.gguf")
@@ -115,6 +131,19 @@ class Printing(unittest.TestCase):
                 file.write("// read back\n" + out)
             self.assertEqual(run("--config", path, "--print-config")[1], out)
 
+    def test_new_keys(self):
+        keys = set()
+        for flags in ([], ["--admin"]):
+            code, out, err = run("new-key", "team-a", *flags)
+            self.assertEqual((code, err), (0, ""))
+            key, entry = re.match(r"key:   (quire_[0-9a-f]{64})\nentry: (.*)\n$", out).groups()
+            entry = json.loads(entry)
+            self.assertEqual(entry["sha256"], hashlib.sha256(key.encode()).hexdigest())
+            self.assertEqual((entry["tenant"], entry.get("admin", False)), ("team-a", bool(flags)))
+            keys.add(key)
+        self.assertEqual(len(keys), 2)
+        self.assertEqual(run("new-key", "")[0], 2)
+
     def test_help_and_version(self):
         code, out, _ = run("--help")
         self.assertEqual(code, 0)
@@ -128,6 +157,30 @@ class Printing(unittest.TestCase):
         code, out, err = run("inspect", MODEL)
         self.assertEqual(code, 0, err)
         self.assertIn("llama", out)
+
+
+class Reloading(unittest.TestCase):
+    def test_sighup_reads_the_log_level_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "c.json")
+
+            def write(level):
+                with open(path, "w") as file:
+                    json.dump({"log_level": level}, file)
+
+            write("info")
+            with Serving("--config", path) as server:
+                server.process.send_signal(signal.SIGHUP)
+                self.assertIn("SIGHUP", server.process.stderr.readline())
+                write("nonsense")
+                server.process.send_signal(signal.SIGHUP)
+                self.assertIn("nonsense", server.process.stderr.readline())
+                self.assertIn("SIGHUP", server.process.stderr.readline())
+                write("error")
+                server.process.send_signal(signal.SIGHUP)
+                server.process.send_signal(signal.SIGTERM)
+                _, rest = server.process.communicate(timeout=START_SECONDS)
+                self.assertEqual((server.process.returncode, rest), (0, ""))
 
 
 class Stopping(unittest.TestCase):

@@ -62,7 +62,8 @@ struct Fixture {
                                   .tokenizer = &tokenizer,
                                   .prompt_encoder = &*encoder,
                                   .clock = &clock,
-                                  .metrics = &metrics},
+                                  .metrics = &metrics,
+                                  .rate_limiter = &rate_limiter},
                                  std::move(input), listener);
   }
   GenerationInput Input(const std::string& text) const {
@@ -79,6 +80,7 @@ struct Fixture {
   SteadyClock clock;
   prometheus::Registry registry;
   const RequestMetrics metrics{"test-model", &registry};
+  RateLimiter rate_limiter{{}, &clock};
   ByteTokenizer tokenizer;
   PlainTemplate chat_template;
   std::optional<PromptEncoder> encoder;

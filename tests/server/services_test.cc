@@ -200,6 +200,7 @@ TEST_CASE("a port in use is refused") {
   const SteadyClock clock;
   ServedModel model;
   model.tokenizer = std::make_unique<ByteTokenizer>();
+  model.memory.block_size = 16;
   const auto second = Server::Start(config, std::move(model), &clock);
   CHECK(second.status().code() == absl::StatusCode::kInvalidArgument);
 }

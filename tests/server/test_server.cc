@@ -50,7 +50,7 @@ std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std
   return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)), options.queue_limits);
 }
 
-TestServer::TestServer(const TestServerOptions& options) {
+TestServer::TestServer(const TestServerOptions& options) : credentials_(options.credentials) {
   auto runner = std::make_unique<ScriptedModelRunner>(ScriptOf(options), ByteTokenizer::kVocabSize);
   runner_ = runner.get();
   runner_->SetOnExecute(options.on_execute);
@@ -84,6 +84,9 @@ TestServer::TestServer(const TestServerOptions& options) {
   config.http_listen = options.http_listen;
   config.http_max_connections = options.http_max_connections;
   config.http_request_seconds = options.http_request_seconds;
+  config.api_keys = options.api_keys;
+  config.tls = options.tls;
+  config.rate_limits = options.rate_limits;
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, std::move(model), clock);
   if (!server.ok()) throw std::runtime_error(server.status().ToString());
   server_ = *std::move(server);
@@ -93,7 +96,7 @@ TestServer::TestServer(const TestServerOptions& options) {
   admin_ = v1::Admin::NewStub(channel_);
 }
 
-std::shared_ptr<grpc::Channel> TestServer::NewChannel() const { return ConnectedChannel(address()); }
+std::shared_ptr<grpc::Channel> TestServer::NewChannel() const { return ConnectedChannel(address(), credentials_); }
 
 bool TestServer::PollStats(const std::function<bool(const v1::CacheStats&)>& done) {
   for (int i = 0; i < kMaxPolls; ++i) {

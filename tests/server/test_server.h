@@ -35,6 +35,10 @@ struct TestServerOptions {
   std::string http_listen = {};  // none
   int64_t http_max_connections = 64;
   double http_request_seconds = 15;
+  std::string api_keys = {};  // path; none
+  TlsFiles tls = {};
+  RateLimitsByTenant rate_limits = {};
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();  // of the test's clients
   const Clock* clock = nullptr;  // the whole server's; outlives it; null: the steady clock
 };
 
@@ -73,6 +77,7 @@ class TestServer {
 
  private:
   SteadyClock steady_clock_;
+  std::shared_ptr<grpc::ChannelCredentials> credentials_;
   ScriptedModelRunner* runner_ = nullptr;  // the engine's
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -1,0 +1,125 @@
+#include "server/security/api_keys.h"
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "engine/base/check.h"
+#include "engine/base/status.h"
+
+namespace quire {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMaxTenantBytes = 64;
+constexpr size_t kKeyBytes = 32;
+constexpr const char* kKeyPrefix = "quire_";  // so that leaked keys are found by tools that look for them
+
+std::string Quoted(const Json& value) { return value.dump(-1, ' ', true, Json::error_handler_t::replace); }
+
+std::string Hex(std::span<const uint8_t> bytes) {
+  return absl::BytesToHexString(std::string(bytes.begin(), bytes.end()));
+}
+
+absl::Status CheckMembers(const std::string& field, const Json& entry) {
+  if (!entry.is_object()) return InvalidArgument(field, Quoted(entry), "an object");
+  for (const auto& [name, value] : entry.items()) {
+    const bool is_text = name == "sha256" || name == "tenant" || name == "comment";
+    if (!is_text && name != "admin") {
+      return InvalidArgument(StrCat(field, ".", name), "an unknown key", "sha256, tenant, admin or comment");
+    }
+    if (is_text && !value.is_string()) return InvalidArgument(StrCat(field, ".", name), Quoted(value), "a string");
+    if (!is_text && !value.is_boolean()) {
+      return InvalidArgument(StrCat(field, ".", name), Quoted(value), "true or false");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadHash(const std::string& field, const Json& entry, std::span<uint8_t> hash) {
+  const std::string hex = entry.value("sha256", "");
+  size_t num_bytes = 0;
+  const bool is_read = OPENSSL_hexstr2buf_ex(hash.data(), hash.size(), &num_bytes, hex.c_str(), '\0') == 1;
+  if (is_read && num_bytes == hash.size()) return absl::OkStatus();
+  ERR_clear_error();
+  // What stands there may be the key itself, by mistake: not repeated in a message that is logged.
+  return InvalidArgument(StrCat(field, ".sha256"), StrCat(hex.size(), " bytes"), "64 hexadecimal digits");
+}
+
+}  // namespace
+
+absl::Status CheckTenantName(std::string_view field, const std::string& name) {
+  const char* const accepted = "1 to 64 printable ASCII characters";
+  if (name.empty() || name.size() > kMaxTenantBytes) {
+    return InvalidArgument(field, StrCat(name.size(), " bytes"), accepted);
+  }
+  const bool printable = std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+  return printable ? absl::OkStatus() : InvalidArgument(field, "a character that is not printable ASCII", accepted);
+}
+
+absl::StatusOr<ApiKeys> ApiKeys::Parse(const std::string& text, const std::string& path) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
+  const bool has_keys = json.is_object() && json.size() == 1 && json.contains("keys") && json["keys"].is_array();
+  if (!has_keys) return InvalidArgument(path, "something else", "a JSON object {\"keys\": [...]}");
+  ApiKeys keys;
+  for (size_t i = 0; i < json["keys"].size(); ++i) {
+    const std::string field = StrCat(path, ": keys[", i, "]");
+    const Json& json_entry = json["keys"][i];
+    QUIRE_RETURN_IF_ERROR(CheckMembers(field, json_entry));
+    Entry entry = {.sha256 = {},
+                   .caller = {.tenant = json_entry.value("tenant", ""), .is_admin = json_entry.value("admin", false)}};
+    QUIRE_RETURN_IF_ERROR(ReadHash(field, json_entry, entry.sha256));
+    QUIRE_RETURN_IF_ERROR(CheckTenantName(StrCat(field, ".tenant"), entry.caller.tenant));
+    const bool is_there =
+        std::ranges::any_of(keys.entries_, [&](const Entry& other) { return other.sha256 == entry.sha256; });
+    if (is_there) return InvalidArgument(StrCat(field, ".sha256"), "that of an entry before it", "a key only once");
+    keys.entries_.push_back(std::move(entry));
+  }
+  return keys;
+}
+
+absl::StatusOr<ApiKeys> ApiKeys::Load(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return InvalidArgument("api_keys", StrCat("\"", path, "\""), "a file that can be read and is not empty");
+  }
+  return Parse(text.str(), path);
+}
+
+std::optional<Caller> ApiKeys::Find(std::string_view key) const {
+  const Hash hash = HashOf(key);
+  const Entry* found = nullptr;
+  for (const Entry& entry : entries_) {
+    if (CRYPTO_memcmp(entry.sha256.data(), hash.data(), hash.size()) == 0) found = &entry;
+  }
+  return found != nullptr ? std::optional(found->caller) : std::nullopt;
+}
+
+ApiKeys::Hash ApiKeys::HashOf(std::string_view key) {
+  Hash hash;
+  QUIRE_CHECK(EVP_Digest(key.data(), key.size(), hash.data(), nullptr, EVP_sha256(), nullptr) == 1);
+  return hash;
+}
+
+absl::StatusOr<NewApiKey> MakeApiKey(const std::string& tenant, bool is_admin) {
+  QUIRE_RETURN_IF_ERROR(CheckTenantName("tenant", tenant));
+  std::array<uint8_t, kKeyBytes> secret;
+  if (RAND_bytes(secret.data(), secret.size()) != 1) return absl::InternalError("the system has no random bytes");
+  const std::string key = StrCat(kKeyPrefix, Hex(secret));
+  nlohmann::ordered_json entry = {{"sha256", Hex(ApiKeys::HashOf(key))}, {"tenant", tenant}};
+  if (is_admin) entry["admin"] = true;
+  return NewApiKey{.key = key, .entry = entry.dump()};
+}
+
+}  // namespace quire

@@ -1,0 +1,76 @@
+#include "server/security/authenticator.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "engine/base/status.h"
+
+namespace quire {
+namespace {
+
+constexpr std::string_view kTenantKey = "x-tenant-id";
+constexpr std::string_view kAuthorizationKey = "authorization";
+constexpr std::string_view kScheme = "bearer ";
+
+class KeylessAuthenticator : public Authenticator {
+ public:
+  absl::StatusOr<Caller> Authenticate(const CallOrigin& origin) override {
+    Caller caller = {.tenant = origin.metadata(kTenantKey).value_or("default"), .is_admin = origin.is_loopback};
+    QUIRE_RETURN_IF_ERROR(CheckTenantName(kTenantKey, caller.tenant));
+    return caller;
+  }
+  void Reload() override {}
+};
+
+// The key in "Bearer KEY", whose scheme may be written in any case: RFC 9110, section 11.1.
+std::optional<std::string_view> KeyIn(std::string_view authorization) {
+  const bool has_scheme = authorization.size() > kScheme.size() &&
+                          std::ranges::equal(authorization.substr(0, kScheme.size()), kScheme,
+                                             [](unsigned char a, char b) { return std::tolower(a) == b; });
+  if (!has_scheme) return std::nullopt;
+  return authorization.substr(kScheme.size());
+}
+
+class KeyAuthenticator : public Authenticator {
+ public:
+  explicit KeyAuthenticator(std::unique_ptr<ReloadableFile<ApiKeys>> keys) : keys_(std::move(keys)) {}
+
+  absl::StatusOr<Caller> Authenticate(const CallOrigin& origin) override {
+    const std::optional<std::string> authorization = origin.metadata(kAuthorizationKey);
+    const std::optional<std::string_view> key = KeyIn(authorization ? std::string_view(*authorization) : "");
+    if (!key) return absl::UnauthenticatedError("authorization: no API key; expected \"Bearer KEY\"");
+    std::optional<Caller> caller = keys_->Get()->Find(*key);
+    if (!caller) return absl::UnauthenticatedError("authorization: the API key is not known to this server");
+    const std::optional<std::string> tenant = origin.metadata(kTenantKey);
+    if (tenant && *tenant != caller->tenant) {
+      return absl::PermissionDeniedError(StrCat(kTenantKey, ": not the tenant of the API key"));
+    }
+    return *std::move(caller);
+  }
+  void Reload() override { keys_->Look(); }
+
+ private:
+  const std::unique_ptr<ReloadableFile<ApiKeys>> keys_;
+};
+
+}  // namespace
+
+std::unique_ptr<Authenticator> MakeKeylessAuthenticator() { return std::make_unique<KeylessAuthenticator>(); }
+
+absl::StatusOr<std::unique_ptr<Authenticator>> MakeKeyAuthenticator(const std::string& path, const Clock* clock) {
+  auto load = [path]() -> absl::StatusOr<std::shared_ptr<const ApiKeys>> {
+    QUIRE_ASSIGN_OR_RETURN(ApiKeys keys, ApiKeys::Load(path));
+    return std::make_shared<const ApiKeys>(std::move(keys));
+  };
+  QUIRE_ASSIGN_OR_RETURN(auto keys, ReloadableFile<ApiKeys>::Create({path}, std::move(load), clock));
+  return std::make_unique<KeyAuthenticator>(std::move(keys));
+}
+
+absl::Status RequireAdmin(const Caller& caller) {
+  if (caller.is_admin) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "this is for admins: callers with an admin's API key, or on the server's own machine if it has no keys");
+}
+
+}  // namespace quire
