@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import sys
 import unittest
 
@@ -74,6 +75,11 @@ class RenderedChart(unittest.TestCase):
         for _, _, _, _, settings in self.each():
             self.assertTrue("api_keys" in settings or "tls_client_ca" in settings)
             self.assertNotIn("allow_unauthenticated", settings)
+
+    def test_settings_are_the_servers(self):
+        known = re.findall(r'^  "(\w+)":', (REPOSITORY / "configs" / "server_default.json").read_text(), re.MULTILINE)
+        for _, _, _, _, settings in self.each():
+            self.assertLessEqual(settings.keys(), set(known))
 
     def test_pods_are_scraped_once(self):
         objects = RENDERED["everything"]

@@ -1,7 +1,10 @@
 // GET /metrics of a server that answers requests.
 #include <catch2/catch_test_macros.hpp>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string>
 
 #include "tests/server/gate.h"
@@ -49,6 +52,30 @@ TEST_CASE("ends and latencies are counted, each value there from the start") {
   CHECK(metrics.at("quire_steps_total") == 8);
   CHECK(metrics.at("quire_step_seconds_count") == 8);
   CHECK(metrics.at("quire_step_tokens_sum") == 3 + 5 + 3 + 1);
+}
+
+// As ParseFamilies tells them.
+std::set<std::string> CommittedFamilies() {
+  std::set<std::string> families;
+  std::ifstream file(QUIRE_EXPORTED_METRICS);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::string name, type, labels;
+    std::istringstream(line) >> name >> type >> labels;
+    std::set<std::string> sorted;
+    std::istringstream parts(labels);
+    for (std::string label; std::getline(parts, label, ',');) sorted.insert(label);
+    std::string joined;
+    for (const std::string& label : sorted) joined += (joined.empty() ? "" : ",") + label;
+    families.insert(name + " " + type + " " + joined);
+  }
+  return families;
+}
+
+TEST_CASE("what is exported is what dashboards, rules and autoscalers count on") {
+  TestServer server(WithHttp());
+  HttpClient client(server);
+  CHECK(ParseFamilies(client.GetText("/metrics")) == CommittedFamilies());
 }
 
 TEST_CASE("refusals are counted by their reason, over both protocols") {
