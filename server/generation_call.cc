@@ -1,9 +1,11 @@
 #include "server/generation_call.h"
 
 #include <algorithm>
+#include <format>
 #include <span>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "engine/base/log.h"
 #include "engine/base/status.h"
 
@@ -154,9 +156,6 @@ void GenerationCall::TakeCancel() {
 
 void GenerationCall::EndBeforeEngine(absl::Status status) {
   if (!listener_) return;
-  // The engine logs those that it took.
-  log::Info("request {} tenant {}: not started, {}: {}", input_.request_id, input_.tenant,
-            absl::StatusCodeToString(status.code()), std::string(status.message()));
   pipeline_.metrics->CountRefusal(status);
   GenerationResult result;
   result.status = std::move(status);
@@ -165,7 +164,10 @@ void GenerationCall::EndBeforeEngine(absl::Status status) {
   End(result);
 }
 
-void GenerationCall::End(const GenerationResult& result) { std::exchange(listener_, nullptr)->OnFinished(result); }
+void GenerationCall::End(const GenerationResult& result) {
+  LogEnd(result);
+  std::exchange(listener_, nullptr)->OnFinished(result);
+}
 
 bool GenerationCall::IsStopToken(TokenId id) const {
   const std::vector<TokenId>& asked = input_.sampling.stop_token_ids;
@@ -184,6 +186,35 @@ absl::Status GenerationCall::StatusOfCancel() const {
 void GenerationCall::LogPrompt(const std::vector<TokenId>& ids) const {
   const absl::StatusOr<std::string> text = pipeline_.tokenizer->Decode(ids, /*with_special=*/true);
   if (text.ok()) log::Info("request {}: prompt: {}", input_.request_id, *text);
+}
+
+// Ids and tenants come from callers: escaped, so that none can write a line of its own. Never any text.
+void GenerationCall::LogEnd(const GenerationResult& result) const {
+  const std::string id = absl::Utf8SafeCEscape(input_.request_id);
+  const std::string tenant = absl::Utf8SafeCEscape(input_.tenant);
+  const std::string end =
+      result.status.ok() ? std::string(ToString(result.finish_reason)) : absl::StatusCodeToString(result.status.code());
+  const GenerationTimings& timings = result.timings;
+  std::string text = std::format(
+      "request {} tenant {}: {} prompt + {} output tokens, queue {:.3f} s, first token {:.3f} s, total {:.3f} s, "
+      "{} preemptions, {}",
+      id, tenant, result.num_prompt_tokens, result.num_output_tokens, timings.queue_seconds,
+      timings.time_to_first_token_seconds, timings.total_seconds, result.num_preemptions, end);
+  if (!result.status.ok()) text += StrCat(": ", std::string(result.status.message()));
+  if (!input_.trace_id.empty()) text += StrCat(", trace ", input_.trace_id);
+  log::Event("request ended", text,
+             {{"request_id", id},
+              {"trace_id", input_.trace_id},
+              {"tenant", tenant},
+              {"end", end},
+              {"error", std::string(result.status.message())},
+              {"prompt_tokens", result.num_prompt_tokens},
+              {"cached_prompt_tokens", result.num_cached_prompt_tokens},
+              {"output_tokens", result.num_output_tokens},
+              {"preemptions", result.num_preemptions},
+              {"queue_seconds", timings.queue_seconds},
+              {"first_token_seconds", timings.time_to_first_token_seconds},
+              {"total_seconds", timings.total_seconds}});
 }
 
 }  // namespace quire

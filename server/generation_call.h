@@ -24,6 +24,7 @@ namespace quire {
 // A translated and checked request of any protocol.
 struct GenerationInput {
   std::string request_id;
+  std::string trace_id;  // of the caller's trace, for the log; empty: none
   std::string tenant;
   int32_t priority = 0;
   std::string cache_salt;
@@ -104,6 +105,7 @@ class GenerationCall : public TokenSink, public std::enable_shared_from_this<Gen
   bool IsStopToken(TokenId id) const;
   absl::Status StatusOfCancel() const;
   void LogPrompt(const std::vector<TokenId>& ids) const;
+  void LogEnd(const GenerationResult& result) const;
 
   const GenerationPipeline pipeline_;
   const std::shared_ptr<TextStrand> strand_;

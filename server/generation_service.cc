@@ -11,6 +11,7 @@
 #include "server/request_translation.h"
 #include "server/response_translation.h"
 #include "server/status_translation.h"
+#include "server/trace_context.h"
 
 namespace quire {
 namespace {
@@ -79,11 +80,11 @@ GenerationService::GenerationService(const GenerationPipeline& pipeline, v1::Mod
       request_ids_(request_ids) {}
 
 grpc::ServerUnaryReactor* GenerationService::Generate(Context* context, const Buffer* request, Buffer* response) {
-  return StartUnaryGeneration(pipeline_, model_.name(), ToInput(*context, *request), response);
+  return StartUnaryGeneration(pipeline_, model_.name(), ToInput(context, *request), response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::GenerateStream(Context* context, const Buffer* request) {
-  return StartStreamGeneration(pipeline_, model_.name(), stream_memory_, ToInput(*context, *request));
+  return StartStreamGeneration(pipeline_, model_.name(), stream_memory_, ToInput(context, *request));
 }
 
 grpc::ServerUnaryReactor* GenerationService::Tokenize(Context* context, const Buffer* request, Buffer* response) {
@@ -114,21 +115,25 @@ grpc::ServerUnaryReactor* GenerationService::GetModelInfo(Context* context, cons
                                                             });
 }
 
-absl::StatusOr<GenerationInput> GenerationService::ToInput(const Context& context, const Buffer& request) {
+absl::StatusOr<GenerationInput> GenerationService::ToInput(Context* context, const Buffer& request) {
   GenerationInput input;
   input.arrival_time = pipeline_.clock->Now();
-  QUIRE_ASSIGN_OR_RETURN(Caller caller, authenticator_->Authenticate(OriginOf(context)));
+  const CallOrigin origin = OriginOf(*context);
+  QUIRE_ASSIGN_OR_RETURN(Caller caller, authenticator_->Authenticate(origin));
   input.tenant = std::move(caller.tenant);
 
   v1::GenerateRequest parsed;
   QUIRE_RETURN_IF_ERROR(ParseMessage(request, &parsed));
   QUIRE_RETURN_IF_ERROR(CheckModelName(parsed.model(), model_.name()));
-  QUIRE_RETURN_IF_ERROR(CheckRequestId(parsed.request_id()));
   QUIRE_ASSIGN_OR_RETURN(input.deadline,
-                         ToDeadline(TimeoutOf(parsed), input.arrival_time, DeadlineOf(context, input.arrival_time)));
+                         ToDeadline(TimeoutOf(parsed), input.arrival_time, DeadlineOf(*context, input.arrival_time)));
   QUIRE_ASSIGN_OR_RETURN(input.prompt, ToPrompt(parsed));
   QUIRE_RETURN_IF_ERROR(pipeline_.prompt_encoder->Check(input.prompt));
-  input.request_id = parsed.request_id().empty() ? request_ids_->Make("gen") : parsed.request_id();
+  input.request_id = parsed.request_id().empty() ? origin.metadata(kRequestIdKey).value_or("") : parsed.request_id();
+  QUIRE_RETURN_IF_ERROR(CheckRequestId(input.request_id));
+  if (input.request_id.empty()) input.request_id = request_ids_->Make("gen");
+  TellRequestId(input.request_id, context);
+  input.trace_id = TraceIdIn(origin.metadata(kTraceParentKey).value_or(""));
   input.priority = parsed.priority();
   input.cache_salt = parsed.cache_salt();
   input.skip_reading_prefix_cache = parsed.skip_reading_prefix_cache();

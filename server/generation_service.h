@@ -36,7 +36,7 @@ class GenerationService final
   grpc::ServerUnaryReactor* GetModelInfo(Context* context, const Buffer* request, Buffer* response) override;
 
  private:
-  absl::StatusOr<GenerationInput> ToInput(const Context& context, const Buffer& request);
+  absl::StatusOr<GenerationInput> ToInput(Context* context, const Buffer& request);
 
   absl::Status DoTokenize(const v1::TokenizeRequest& request, v1::TokenizeResponse* response) const;
   absl::Status DoDetokenize(const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response) const;

@@ -1,7 +1,10 @@
 #include "server/grpc_call.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+
+#include "server/request_ids.h"
 
 namespace quire {
 namespace {
@@ -24,6 +27,11 @@ CallOrigin OriginOf(const grpc::CallbackServerContext& context) {
             return std::string(found->second.data(), found->second.size());
           },
           .is_loopback = IsLoopback(context.peer())};
+}
+
+void TellRequestId(const std::string& request_id, grpc::CallbackServerContext* context) {
+  const bool is_printable = std::ranges::all_of(request_id, [](char c) { return c >= ' ' && c <= '~'; });
+  if (is_printable) context->AddInitialMetadata(kRequestIdKey, request_id);
 }
 
 }  // namespace quire

@@ -1,4 +1,7 @@
+#include <time.h>
+
 #include <cstdio>
+#include <format>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +15,8 @@
 #include "server/dry_run.h"
 #include "server/server.h"
 #include "server/server_config.h"
+#include "server/service_manager.h"
+#include "server/warm_up.h"
 #include "server/process_signals.h"
 
 namespace quire {
@@ -43,22 +48,33 @@ int PrintDryRun(const ServerConfig& config, bool as_json) {
   return text.ok() ? Print(*text) : Fail(text.status());
 }
 
+// As systemd asks for with RELOADING=1, to tell reloads apart.
+int64_t MonotonicMicroseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1'000'000} + now.tv_nsec / 1000;
+}
+
 // What SIGHUP asks for. The configuration's other settings are those of the start.
 void Reload(const Arguments& arguments, Server& server) {
+  NotifyServiceManager(std::format("RELOADING=1\nMONOTONIC_USEC={}", MonotonicMicroseconds()));
   const absl::StatusOr<CommandLine> command = ParseCommandLine(arguments.argc, arguments.argv);
   const absl::Status status = command.ok() ? log::SetLevel(command->config.log_level) : command.status();
   if (!status.ok()) log::Error("the log level stays as it is: {}", std::string(status.message()));
   server.Reload();
   log::Info("SIGHUP: keys, certificates and the log level are read again");
+  NotifyServiceManager("READY=1");
 }
 
 int Serve(const ServerConfig& config, const Arguments& arguments) {
   ProcessSignals signals;
   const SteadyClock clock;
-  if (const absl::Status status = log::Configure(config.log_level); !status.ok()) return Fail(status);
+  if (const absl::Status status = log::Configure(config.log_level, config.log_format); !status.ok())
+    return Fail(status);
   absl::StatusOr<ServedModel> model = LoadServedModel(config, &clock);
   if (!model.ok()) return Fail(model.status());
   std::string description = model->Describe();
+  if (const absl::Status status = WarmUp(model->engine.get()); !status.ok()) return Fail(status);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, *std::move(model), &clock);
   if (!server.ok()) return Fail(server.status());
 
@@ -67,8 +83,10 @@ int Serve(const ServerConfig& config, const Arguments& arguments) {
   if (!http_address.empty()) description += "  HTTP address  " + http_address + "\n";
   std::fprintf(stderr, "%s  address       %s\nquire-server: ready on %s\n", description.c_str(), address.c_str(),
                address.c_str());
+  NotifyServiceManager("READY=1");
   int signal = signals.Wait();
   for (; signal == SIGHUP; signal = signals.Wait()) Reload(arguments, **server);
+  NotifyServiceManager("STOPPING=1");
   log::Info("signal {}: no new requests; those that run get {} s", signal, config.drain_seconds);
   signals.RestoreDefault();
   (*server)->Shutdown(ToDuration(config.drain_seconds));

@@ -7,6 +7,9 @@
 
 namespace quire {
 
+// Metadata, or the header, of a request's id, asked for by the caller and told with the answer.
+inline constexpr const char* kRequestIdKey = "x-request-id";
+
 // Makes ids for requests that come without one: no two alike, and those of one process unlike another's. Thread-safe.
 class RequestIds {
  public:

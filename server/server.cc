@@ -8,6 +8,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -39,6 +40,9 @@ namespace {
 
 constexpr int kMaxQueuedEncodes = 1024;
 constexpr int kMaxReadBytes = 256 << 10;  // at once, from a connection
+constexpr int kMinPingIntervalMs = 10'000;
+constexpr int kKeepaliveMs = 60'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
 // What calls that have ended get to send their last bytes at shutdown.
 constexpr std::chrono::seconds kLastBytes(2);
 
@@ -46,6 +50,20 @@ constexpr std::chrono::seconds kLastBytes(2);
 void LogFromGrpc(gpr_log_func_args* args) { log::Debug("grpc: {}", args->message); }
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+int ToMilliseconds(double seconds) { return static_cast<int>(std::min(seconds * 1000, 2e9)); }
+
+// Clients may ping as often as they commonly do, without calls too. Those that are gone without a word are found by the
+// server's own pings.
+void SetConnectionPolicy(const ServerConfig& config, grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(config.grpc_max_concurrent_streams));
+  if (config.grpc_max_connection_age_seconds == 0) return;
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, ToMilliseconds(config.grpc_max_connection_age_seconds));
+}
 
 // Who may call, and how connections are protected.
 struct Security {
@@ -106,6 +124,7 @@ class GrpcServer : public Server {
     // gRPC would make room for as much as it guesses that a connection sends next, up to 4 MiB of the quota below, and
     // end calls for the lack of it.
     builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
+    SetConnectionPolicy(config, &builder);
     grpc::ResourceQuota quota("quire");
     quota.Resize(kRpcBufferBytes);
     builder.SetResourceQuota(quota);

@@ -22,9 +22,12 @@ struct ServerConfig {
   int64_t http_max_body_bytes = 4 << 20;        // of a request
   double http_request_seconds = 15;             // for all of a request to come in
   double http_idle_seconds = 60;                // between the requests of a connection
+  int64_t grpc_max_concurrent_streams = 1024;   // calls at once on a connection; more wait for one to end
+  double grpc_max_connection_age_seconds = 0;   // then a connection takes no further call; 0: any age
   EngineConfig engine;
   int64_t text_threads = 2;                   // >= 2: one detokenizes, the others tokenize
   std::string log_level = "info";             // debug, info, warning, error, off
+  std::string log_format = "text";            // or json
   bool log_prompts = false;                   // prompts' text in the log
   double drain_seconds = 30;                  // what running requests get after SIGTERM
   int64_t max_stream_buffer_bytes = 4 << 20;  // that wait for a stream's reader

@@ -2,8 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstdint>
+#include <initializer_list>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 
@@ -30,11 +34,20 @@ void Error(spdlog::format_string_t<Args...> format, Args&&... args) {
   spdlog::error(format, std::forward<Args>(args)...);
 }
 
-// Sends the log to standard error at `level`: debug, info, warning, error or off.
-// InvalidArgument for another word.
-absl::Status Configure(std::string_view level);
+// A figure of an event.
+struct Field {
+  std::string_view name;
+  std::variant<std::string, int64_t, double> value;
+};
 
-// The same from now on, whoever logs meanwhile.
+// An event that programs read, at level info: `text` for people, or in JSON `event` and a member for each field.
+void Event(std::string_view event, const std::string& text, std::initializer_list<Field> fields);
+
+// Sends the log to standard error at `level`: debug, info, warning, error or off; as lines of text, or with format
+// "json" as a JSON object a line: "time" (UTC), "level", "message". InvalidArgument for another word.
+absl::Status Configure(std::string_view level, std::string_view format = "text");
+
+// The level from now on, whoever logs meanwhile.
 absl::Status SetLevel(std::string_view level);
 
 void Flush();

@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "engine/base/check.h"
 #include "engine/base/log.h"
 #include "engine/base/status.h"
@@ -62,18 +61,6 @@ GenerationResult MakeResult(const Request& request, const absl::Status& status, 
   result.timings.time_to_first_token_seconds = since_arrival(request.first_token_time);
   result.timings.total_seconds = since_arrival(now);
   return result;
-}
-
-// Labels and tenants come from callers: escaped, so that none can write a line of its own. Never any text.
-void LogEnd(const Request& request, const GenerationResult& result) {
-  const std::string reason =
-      result.status.ok() ? std::string(ToString(result.finish_reason)) : absl::StatusCodeToString(result.status.code());
-  log::Info(
-      "request {} tenant {}: {} prompt + {} output tokens, queue {:.3f} s, first token {:.3f} s, total {:.3f} s, "
-      "{} preemptions, {}",
-      absl::Utf8SafeCEscape(request.label), absl::Utf8SafeCEscape(request.tenant), result.num_prompt_tokens,
-      result.num_output_tokens, result.timings.queue_seconds, result.timings.time_to_first_token_seconds,
-      result.timings.total_seconds, result.num_preemptions, reason);
 }
 
 }  // namespace
@@ -263,7 +250,6 @@ void Engine::End(RequestId id, const absl::Status& status, FinishReason reason, 
   if (observer_ != nullptr) observer_->OnEnd(request->tenant);
   GenerationResult result = MakeResult(*request, status, reason, clock_->Now());
   result.num_output_tokens = std::min(result.num_output_tokens, max_counted_tokens);
-  LogEnd(*request, result);
   request->sink->OnFinish(result);
 }
 

@@ -13,13 +13,13 @@
 #include "server/http/json_text.h"
 #include "server/request_translation.h"
 #include "server/response_translation.h"
+#include "server/trace_context.h"
 
 namespace quire {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kRequestIdHeader = "X-Request-Id";
 constexpr int64_t kOtherJsonValues = 4096;  // all but token ids
 
 int64_t UnixSeconds() {
@@ -147,13 +147,14 @@ void OpenAiService::Complete(OpenAiKind kind, const httplib::Request& request, c
     pipeline_.metrics->CountRefusal(status);
     SetError(Renamed(status), response);
   };
-  std::string request_id = request.get_header_value(kRequestIdHeader);
+  std::string request_id = request.get_header_value(kRequestIdKey);
   if (const absl::Status status = CheckRequestId(request_id); !status.ok()) return refuse(status);
   if (request_id.empty()) request_id = request_ids_->Make(kind == OpenAiKind::kChat ? "chatcmpl" : "cmpl");
-  response.set_header(kRequestIdHeader, request_id);
+  response.set_header(kRequestIdKey, request_id);
   const absl::StatusOr<OpenAiRequest> parsed = Parse(kind, body);
   if (!parsed.ok()) return refuse(parsed.status());
-  absl::StatusOr<std::vector<GenerationInput>> inputs = ToInputs(*parsed, caller, request_id);
+  absl::StatusOr<std::vector<GenerationInput>> inputs =
+      ToInputs(*parsed, caller, request_id, TraceIdIn(request.get_header_value(std::string(kTraceParentKey))));
   if (!inputs.ok()) return refuse(inputs.status());
 
   auto answer =
@@ -235,10 +236,12 @@ absl::StatusOr<OpenAiRequest> OpenAiService::Parse(OpenAiKind kind, const Json& 
 }
 
 absl::StatusOr<std::vector<GenerationInput>> OpenAiService::ToInputs(const OpenAiRequest& parsed, const Caller& caller,
-                                                                     const std::string& request_id) const {
+                                                                     const std::string& request_id,
+                                                                     const std::string& trace_id) const {
   GenerationInput input;
   input.arrival_time = pipeline_.clock->Now();
   input.tenant = caller.tenant;
+  input.trace_id = trace_id;
   QUIRE_ASSIGN_OR_RETURN(input.deadline, ToDeadline(parsed.timeout_seconds, input.arrival_time, std::nullopt));
   input.priority = parsed.priority;
   input.cache_salt = parsed.cache_salt;

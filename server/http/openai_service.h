@@ -47,7 +47,8 @@ class OpenAiService {
 
   absl::StatusOr<OpenAiRequest> Parse(OpenAiKind kind, const nlohmann::json& body) const;
   absl::StatusOr<std::vector<GenerationInput>> ToInputs(const OpenAiRequest& parsed, const Caller& caller,
-                                                        const std::string& request_id) const;
+                                                        const std::string& request_id,
+                                                        const std::string& trace_id) const;
   absl::StatusOr<std::vector<TokenId>> EncodeOnTextThread(Prompt prompt) const;
 
   const GenerationPipeline pipeline_;

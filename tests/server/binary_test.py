@@ -5,6 +5,7 @@ SERVER is the binary; TINY_MODEL_WRITER a program that writes a small model to t
 """
 
 import hashlib
+import http.client
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 SERVER = ""
 MODEL = ""
@@ -181,6 +183,63 @@ class Reloading(unittest.TestCase):
                 server.process.send_signal(signal.SIGTERM)
                 _, rest = server.process.communicate(timeout=START_SECONDS)
                 self.assertEqual((server.process.returncode, rest), (0, ""))
+
+
+class Logging(unittest.TestCase):
+    def complete(self, server, prompt):
+        """Over HTTP, with a trace; the request's id."""
+        address = next(line for line in server.start_lines if "HTTP address" in line).split()[-1]
+        headers = {"Content-Type": "application/json", "X-Request-Id": "request-7",
+                   "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+        connection = http.client.HTTPConnection(address, timeout=START_SECONDS)
+        connection.request("POST", "/v1/completions", json.dumps({"prompt": prompt, "max_tokens": 3}), headers)
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200, response.read())
+        connection.close()
+
+    def lines_of(self, *flags):
+        with Serving("--http-listen", "127.0.0.1:0", *flags) as server:
+            self.complete(server, "secret words")
+            server.process.send_signal(signal.SIGTERM)
+            return server.start_lines, server.process.communicate(timeout=START_SECONDS)[1].splitlines()
+
+    def test_json(self):
+        _, lines = self.lines_of("--log-format", "json")
+        events = [json.loads(line) for line in lines]
+        ends = [event for event in events if event["message"] == "request ended"]
+        self.assertEqual(len(ends), 1, events)
+        self.assertEqual(ends[0]["request_id"], "request-7")
+        self.assertEqual(ends[0]["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736")
+        self.assertEqual((ends[0]["end"], ends[0]["output_tokens"], ends[0]["level"]), ("length", 3, "info"))
+        self.assertRegex(ends[0]["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertNotIn("secret", "".join(lines))
+
+    def test_text(self):
+        _, lines = self.lines_of("--log-prompts")
+        ends = [line for line in lines if "request request-7 " in line]
+        self.assertEqual(len(ends), 1, lines)
+        self.assertIn("trace 4bf92f3577b34da6a3ce929d0e0e4736", ends[0])
+        self.assertIn("secret words", "".join(lines))
+
+
+class ServiceManager(unittest.TestCase):
+    def test_is_told(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            path = os.path.join(folder, "notify")
+            manager.bind(path)
+            manager.settimeout(START_SECONDS)
+            with mock.patch.dict(os.environ, NOTIFY_SOCKET=path), Serving() as server:
+                self.assertEqual(manager.recv(100), b"READY=1")
+                server.process.send_signal(signal.SIGHUP)
+                self.assertRegex(manager.recv(100), rb"^RELOADING=1\nMONOTONIC_USEC=\d+$")
+                self.assertEqual(manager.recv(100), b"READY=1")
+                server.process.send_signal(signal.SIGTERM)
+                self.assertEqual(manager.recv(100), b"STOPPING=1")
+
+    def test_a_socket_that_is_not_there_is_told_in_the_log(self):
+        with mock.patch.dict(os.environ, NOTIFY_SOCKET="/no/such/socket"), Serving() as server:
+            server.process.send_signal(signal.SIGTERM)
+            self.assertIn("NOTIFY_SOCKET", server.process.communicate(timeout=START_SECONDS)[1])
 
 
 class Stopping(unittest.TestCase):

@@ -193,6 +193,26 @@ TEST_CASE("a tenant that can't be is refused") {
   CHECK(server.generation().Generate(&context, TextRequest("p"), &response).error_code() == grpc::INVALID_ARGUMENT);
 }
 
+TEST_CASE("a request's id is taken from metadata, and told in the answer's") {
+  TestServer server;
+  const auto id_of = [&](const std::string& field, const std::string& metadata) {
+    grpc::ClientContext context;
+    if (!metadata.empty()) context.AddMetadata("x-request-id", metadata);
+    v1::GenerateRequest request = TextRequest("abc");
+    request.set_request_id(field);
+    v1::GenerateResponse response;
+    REQUIRE(server.generation().Generate(&context, request, &response).ok());
+    const auto told = context.GetServerInitialMetadata().find("x-request-id");
+    if (told == context.GetServerInitialMetadata().end()) return response.request_id() + ", not told";
+    CHECK(std::string(told->second.data(), told->second.size()) == response.request_id());
+    return response.request_id();
+  };
+  CHECK(id_of("", "from-metadata") == "from-metadata");
+  CHECK(id_of("from-field", "from-metadata") == "from-field");
+  CHECK(id_of("", "").starts_with("gen-"));
+  CHECK(id_of("caf\xC3\xA9", "") == "caf\xC3\xA9, not told");  // metadata is ASCII
+}
+
 TEST_CASE("a port in use is refused") {
   TestServer server;
   ServerConfig config;

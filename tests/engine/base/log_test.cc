@@ -20,5 +20,10 @@ TEST_CASE("the log refuses another word by name") {
   CHECK(status.message() == "log_level: got loud, expected debug, info, warning, error or off");
 }
 
+TEST_CASE("the log refuses another format by name") {
+  CHECK(FieldOf(log::Configure("info", "xml")) == "log_format");
+  CHECK(log::Configure("info", "json").ok());
+}
+
 }  // namespace
 }  // namespace quire
