@@ -12,6 +12,7 @@
 #include "engine/base/status.h"
 #include "engine/checkpoint/describe_checkpoint.h"
 #include "engine/runtime/process_memory.h"
+#include "server/descriptor_limit.h"
 #include "server/dry_run.h"
 #include "server/server.h"
 #include "server/server_config.h"
@@ -97,6 +98,7 @@ int Serve(const ServerConfig& config, const Arguments& arguments) {
 
 int Main(int argc, const char* const* argv) {
   BoundAllocator();
+  RaiseDescriptorLimit();
   const absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
   if (!command.ok()) return Fail(command.status());
   switch (command->action) {

@@ -20,6 +20,7 @@
 #include "server/admin_service.h"
 #include "server/cache_service.h"
 #include "server/generation_service.h"
+#include "server/grpc_listener.h"
 #include "server/http/http_server.h"
 #include "server/http/openai_service.h"
 #include "server/metrics/metrics.h"
@@ -48,8 +49,6 @@ constexpr std::chrono::seconds kLastBytes(2);
 
 // gRPC's own messages would go to standard error past the log.
 void LogFromGrpc(gpr_log_func_args* args) { log::Debug("grpc: {}", args->message); }
-
-std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 int ToMilliseconds(double seconds) { return static_cast<int>(std::min(seconds * 1000, 2e9)); }
 
@@ -113,14 +112,12 @@ class GrpcServer : public Server {
   ~GrpcServer() override { Shutdown(Duration::zero()); }
 
   absl::Status Listen(const ServerConfig& config) {
-    const std::string& address = config.grpc_listen;
+    QUIRE_ASSIGN_OR_RETURN(listener_, GrpcListener::Bind(config.grpc_listen));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-    int port = 0;
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(address, MakeGrpcCredentials(config.tls), &port);
-    // Two servers on one port would share its connections in silence.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeGrpcCredentials(config.tls));
     // gRPC would make room for as much as it guesses that a connection sends next, up to 4 MiB of the quota below, and
     // end calls for the lack of it.
     builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
@@ -133,13 +130,11 @@ class GrpcServer : public Server {
     builder.RegisterService(&cache_);
     builder.RegisterService(&admin_);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port == 0) {
-      return InvalidArgument("grpc_listen", address, "an address of this machine whose port is not in use");
-    }
-    address_ = StrCat(HostOf(address), ":", port);
+    if (server_ == nullptr) return absl::InternalError("gRPC can't start its server");
     serving_.Start(server_->GetHealthCheckService());
     watchdog_.emplace(model_.engine.get(), clock_, stall_seconds_,
                       [this](bool stalled) { serving_.SetStalled(stalled); });
+    listener_->Start(std::move(acceptor), config.grpc_max_connections);
     return absl::OkStatus();
   }
 
@@ -158,7 +153,7 @@ class GrpcServer : public Server {
     return absl::OkStatus();
   }
 
-  const std::string& address() const override { return address_; }
+  const std::string& address() const override { return listener_->address(); }
   std::string http_address() const override { return http_ ? http_->address() : ""; }
 
   void Reload() override {
@@ -176,6 +171,7 @@ class GrpcServer : public Server {
     watchdog_.reset();
     cache_.StopWatches();
     if (http_) http_->Stop(kLastBytes);
+    listener_.reset();
     server_->Shutdown(std::chrono::system_clock::now() + kLastBytes);
     server_->Wait();
     server_.reset();
@@ -210,8 +206,8 @@ class GrpcServer : public Server {
   ServingState serving_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<GrpcListener> listener_;
   std::optional<StallWatchdog> watchdog_;
-  std::string address_;
 };
 
 }  // namespace

@@ -11,7 +11,12 @@ namespace {
 
 constexpr int64_t kBytesPerBodyByte = 3;                // text, parsed, and in the request's own form
 constexpr int64_t kBytesPerHttpConnection = 128 << 10;  // its thread's stack and buffers
+constexpr int64_t kBytesPerGrpcConnection = 20 << 10;   // of what gRPC does not count itself
 constexpr int64_t kBytesPerTlsSession = 64 << 10;       // its keys, and a record each way
+
+int64_t GrpcConnectionBytes(const ServerConfig& config) {
+  return config.grpc_max_connections * (kBytesPerGrpcConnection + (config.tls.enabled() ? kBytesPerTlsSession : 0));
+}
 
 int64_t HttpBytes(const ServerConfig& config) {
   if (config.http_listen.empty()) return 0;
@@ -36,7 +41,7 @@ SurroundingMemory MemoryAroundEngine(const Checkpoint& checkpoint, const ServerC
   around.text_layer_bytes =
       EstimateTextLayerBytes(checkpoint) + EncodingBytesFor(max_prompt_bytes, config.text_threads - 1);
   around.queued_text_bytes = MaxQueuedTextBytes(config);
-  around.rpc_bytes = kRpcBufferBytes + kStreamBufferBytes + HttpBytes(config);
+  around.rpc_bytes = kRpcBufferBytes + GrpcConnectionBytes(config) + kStreamBufferBytes + HttpBytes(config);
   around.num_text_threads = config.text_threads;
   return around;
 }

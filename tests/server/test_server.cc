@@ -81,6 +81,7 @@ TestServer::TestServer(const TestServerOptions& options) : credentials_(options.
   config.grpc_listen = "127.0.0.1:0";
   config.max_stream_buffer_bytes = options.max_stream_buffer_bytes;
   config.stall_seconds = options.stall_seconds;
+  config.grpc_max_connections = options.grpc_max_connections;
   config.http_listen = options.http_listen;
   config.http_max_connections = options.http_max_connections;
   config.http_request_seconds = options.http_request_seconds;

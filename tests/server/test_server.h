@@ -32,6 +32,7 @@ struct TestServerOptions {
   QueueLimits queue_limits = {};
   int64_t max_stream_buffer_bytes = 4 << 20;
   double stall_seconds = 30;
+  int64_t grpc_max_connections = 512;
   std::string http_listen = {};  // none
   int64_t http_max_connections = 64;
   double http_request_seconds = 15;
