@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,7 @@ constexpr int kMaxReadBytes = 256 << 10;  // at once, from a connection
 constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
+constexpr std::chrono::milliseconds kLastCalls(200);
 // What calls that have ended get to send their last bytes at shutdown.
 constexpr std::chrono::seconds kLastBytes(2);
 
@@ -168,6 +170,9 @@ class GrpcServer : public Server {
       log::Warning("requests still run after {:.1f} s: ending them", ToSeconds(drain));
       model_.engine->CancelAll(Unavailable("the server is shutting down", std::chrono::seconds(5)));
     }
+    // Callers whose requests have just ended send their next ones now: these are still told to go elsewhere, while
+    // calls that come once gRPC shuts down are cancelled without a word.
+    if (drain > Duration::zero()) std::this_thread::sleep_for(kLastCalls);
     watchdog_.reset();
     cache_.StopWatches();
     if (http_) http_->Stop(kLastBytes);
