@@ -14,6 +14,9 @@ ARG MODEL=
 RUN mkdir /models && if [ -n "$MODEL" ]; then QUIRE_MODEL_DIR=/models scripts/fetch_model "$MODEL"; fi
 
 FROM debian:trixie-slim
+LABEL org.opencontainers.image.title="quire" \
+  org.opencontainers.image.description="LLM inference server for CPUs, over gRPC and HTTP, under one memory budget" \
+  org.opencontainers.image.licenses="Apache-2.0"
 RUN apt-get update -qq \
   && apt-get install -y -qq --no-install-recommends \
     libabsl20240722 libcpp-httplib0.18 libprometheus-cpp-core1.0 libssl3t64 libdnnl3.6 libfmt10 libgomp1 libgrpc++1.51t64 libhwy1t64 \
@@ -25,7 +28,7 @@ COPY --from=build /models /models
 RUN quire-server --version && quire --version
 # By number, so that an orchestrator can see that it is not root.
 USER 10001:10001
-EXPOSE 50051
+EXPOSE 50051 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --start-period=60s CMD ["quire", "health", "--timeout", "5", "--address", "127.0.0.1:50051"]
 ENTRYPOINT ["quire-server"]
