@@ -41,16 +41,17 @@ class RecordingListener : public GenerationListener {
 
 // Everything below a protocol. Declared in the order that calls need: destroyed from below.
 struct Fixture {
-  explicit Fixture(const TestServerOptions& options = {}) {
+  explicit Fixture(const TestServerOptions& test_options = {}) : options(test_options) {
     auto owned = std::make_unique<ScriptedModelRunner>(ScriptOf(options), ByteTokenizer::kVocabSize);
     runner = owned.get();
-    runner->SetOnExecute(options.on_execute);
-    tokenizer.SetOnEncode(options.on_encode);
+    runner->SetOnExecute(OnExecute(options));
+    tokenizer.SetOnEncode(OnEncode(options));
     engine = MakeTestEngine(options, std::move(owned), &clock);
     encoder.emplace(&tokenizer, &chat_template, ByteTokenizer::kVocabSize, options.max_model_len);
   }
   // As a server does: the engine takes nothing more and has told every end before the text executor goes.
   ~Fixture() {
+    OpenGates(options);
     engine->StartDraining();
     engine->CancelAll(absl::UnavailableError("the test is over"));
     engine->WaitUntilIdle(TimePoint::max());
@@ -77,6 +78,7 @@ struct Fixture {
   }
   GenerationResult Result() { return listener->result.get_future().get(); }
 
+  const TestServerOptions options;
   SteadyClock clock;
   prometheus::Registry registry;
   const RequestMetrics metrics{"test-model", &registry};
@@ -104,7 +106,7 @@ TEST_CASE("a call starts, brings text and finishes once") {
 
 TEST_CASE("a call cancelled while its prompt is encoded ends at once and never reaches the engine") {
   Gate gate;
-  Fixture f({.on_encode = [&gate] { gate.Pass(); }});
+  Fixture f({.encode_gate = &gate});
   const auto call = f.Start(f.Input("p"));
   gate.WaitUntilHeld();
   call->Cancel();
@@ -118,7 +120,7 @@ TEST_CASE("a call cancelled while its prompt is encoded ends at once and never r
 
 TEST_CASE("more prompts than may wait are refused with a delay") {
   Gate gate;
-  Fixture f({.on_encode = [&gate] { gate.Pass(); }});
+  Fixture f({.encode_gate = &gate});
   const auto encoding = f.Start(f.Input("encoding"));
   gate.WaitUntilHeld();
   f.listener = std::make_shared<RecordingListener>();

@@ -86,7 +86,7 @@ TEST_CASE("a reader that never reads holds nobody up, and can be cancelled") {
 
 TEST_CASE("calls cancelled while their prompts are encoded or wait for it leave nothing behind") {
   Gate gate;
-  TestServer server({.on_encode = [&gate] { gate.Pass(); }});
+  TestServer server({.encode_gate = &gate});
   grpc::ClientContext first_context;
   const auto first = server.generation().GenerateStream(&first_context, TextRequest("being encoded"));
   gate.WaitUntilHeld();
@@ -104,7 +104,7 @@ TEST_CASE("a call cancelled in the engine's queue ends") {
   Gate gate;
   TestServerOptions options = EndlessAnswers();
   options.max_num_seqs = 1;
-  options.on_execute = [&gate] { gate.Pass(); };
+  options.execute_gate = &gate;
   TestServer server(options);
   grpc::ClientContext running_context;
   const auto running = server.generation().GenerateStream(&running_context, TextRequest("running"));
@@ -138,7 +138,7 @@ TEST_CASE("unary calls can be cancelled too") {
 
 TEST_CASE("draining lets running requests finish and refuses new ones") {
   Gate gate;
-  TestServer server({.on_execute = [&gate] { gate.Pass(); }});
+  TestServer server({.execute_gate = &gate});
   grpc::ClientContext context;
   const auto reader = server.generation().GenerateStream(&context, TextRequest("p"));
   gate.WaitUntilHeld();

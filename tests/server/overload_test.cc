@@ -30,7 +30,7 @@ TEST_CASE("a full queue refuses with RetryInfo, and those in it are served") {
   TestServerOptions options;
   options.max_num_seqs = 1;
   options.queue_limits.max_queued_requests = 1;
-  options.on_execute = [&gate] { gate.Pass(); };
+  options.execute_gate = &gate;
   TestServer server(options);
   grpc::ClientContext running_context;
   const auto running = server.generation().GenerateStream(&running_context, TextRequest("running"));

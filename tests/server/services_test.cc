@@ -77,7 +77,7 @@ TEST_CASE("health is told for the whole and for each service") {
 
 TEST_CASE("health answers NOT_SERVING while draining") {
   Gate gate;
-  TestServer server({.on_execute = [&gate] { gate.Pass(); }});
+  TestServer server({.execute_gate = &gate});
   grpc::ClientContext context;
   const auto reader = server.generation().GenerateStream(&context, TextRequest("p"));
   gate.WaitUntilHeld();
@@ -167,7 +167,7 @@ TEST_CASE("the model is described under its name only") {
 
 TEST_CASE("an operator's drain refuses the new and lets the accepted finish") {
   Gate gate;
-  TestServer server({.on_execute = [&gate] { gate.Pass(); }});
+  TestServer server({.execute_gate = &gate});
   grpc::ClientContext context;
   const auto reader = server.generation().GenerateStream(&context, TextRequest("p"));
   gate.WaitUntilHeld();

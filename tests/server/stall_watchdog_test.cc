@@ -64,7 +64,7 @@ TEST_CASE("steps predicted to be long get five times their prediction") {
 TEST_CASE("health says NOT_SERVING while the engine hangs and SERVING when it goes on") {
   FakeClock clock;
   Gate gate;
-  TestServer server({.on_execute = [&gate] { gate.Pass(); }, .stall_seconds = 0.1, .clock = &clock});
+  TestServer server({.execute_gate = &gate, .stall_seconds = 0.1, .clock = &clock});
   grpc::ClientContext context;
   const auto reader = server.generation().GenerateStream(&context, TextRequest("p"));
   gate.WaitUntilHeld();

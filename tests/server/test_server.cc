@@ -18,7 +18,29 @@ constexpr int64_t kBlockSize = 16;
 constexpr int64_t kBytesPerBlock = 4096;
 constexpr int kMaxPolls = 20000;
 
+std::function<void()> WithGate(const std::function<void()>& function, Gate* gate) {
+  if (gate == nullptr) return function;
+  return [function, gate] {
+    if (function) function();
+    gate->Pass();
+  };
+}
+
 }  // namespace
+
+std::function<void()> OnExecute(const TestServerOptions& options) {
+  return WithGate(options.on_execute, options.execute_gate);
+}
+
+std::function<void()> OnEncode(const TestServerOptions& options) {
+  return WithGate(options.on_encode, options.encode_gate);
+}
+
+void OpenGates(const TestServerOptions& options) {
+  for (Gate* const gate : {options.execute_gate, options.encode_gate}) {
+    if (gate != nullptr) gate->Open();
+  }
+}
 
 std::vector<TokenId> ScriptOf(const TestServerOptions& options) {
   std::vector<TokenId> script = options.script_tokens;
@@ -50,12 +72,12 @@ std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std
   return std::make_unique<EngineLoop>(std::make_unique<Engine>(std::move(dependencies)), options.queue_limits);
 }
 
-TestServer::TestServer(const TestServerOptions& options) : credentials_(options.credentials) {
+TestServer::TestServer(const TestServerOptions& options) : options_(options) {
   auto runner = std::make_unique<ScriptedModelRunner>(ScriptOf(options), ByteTokenizer::kVocabSize);
   runner_ = runner.get();
-  runner_->SetOnExecute(options.on_execute);
+  runner_->SetOnExecute(OnExecute(options));
   auto tokenizer = std::make_unique<ByteTokenizer>();
-  tokenizer->SetOnEncode(options.on_encode);
+  tokenizer->SetOnEncode(OnEncode(options));
   tokenizer->SetMaxTokenBytes(options.max_token_bytes);
 
   ServedModel model;
@@ -97,7 +119,9 @@ TestServer::TestServer(const TestServerOptions& options) : credentials_(options.
   admin_ = v1::Admin::NewStub(channel_);
 }
 
-std::shared_ptr<grpc::Channel> TestServer::NewChannel() const { return ConnectedChannel(address(), credentials_); }
+std::shared_ptr<grpc::Channel> TestServer::NewChannel() const {
+  return ConnectedChannel(address(), options_.credentials);
+}
 
 bool TestServer::PollStats(const std::function<bool(const v1::CacheStats&)>& done) {
   for (int i = 0; i < kMaxPolls; ++i) {

@@ -15,6 +15,7 @@
 #include "quire/v1/generation.grpc.pb.h"
 #include "server/server.h"
 #include "tests/server/fake_text.h"
+#include "tests/server/gate.h"
 #include "tests/server/scripted_model_runner.h"
 
 namespace quire::testing {
@@ -28,6 +29,9 @@ struct TestServerOptions {
   int64_t max_num_seqs = 8;
   std::function<void()> on_execute = {};
   std::function<void()> on_encode = {};
+  // Passed by every step, and by every prompt that is encoded; opened at the end, so that a test that fails ends too.
+  Gate* execute_gate = nullptr;
+  Gate* encode_gate = nullptr;
   int64_t max_token_bytes = 8;
   QueueLimits queue_limits = {};
   int64_t max_stream_buffer_bytes = 4 << 20;
@@ -51,6 +55,11 @@ TestServerOptions EndlessAnswers();
 std::unique_ptr<EngineLoop> MakeTestEngine(const TestServerOptions& options, std::unique_ptr<ModelRunner> runner,
                                            const Clock* clock);
 
+// What a step and an encoding call of `options`: the function, and the gate.
+std::function<void()> OnExecute(const TestServerOptions& options);
+std::function<void()> OnEncode(const TestServerOptions& options);
+void OpenGates(const TestServerOptions& options);
+
 // What `options` lets every answer say.
 std::vector<TokenId> ScriptOf(const TestServerOptions& options);
 
@@ -58,6 +67,7 @@ std::vector<TokenId> ScriptOf(const TestServerOptions& options);
 class TestServer {
  public:
   explicit TestServer(const TestServerOptions& options = {});
+  ~TestServer() { OpenGates(options_); }
 
   // A channel of its own: a connection that no other test client shares.
   std::shared_ptr<grpc::Channel> NewChannel() const;
@@ -77,8 +87,8 @@ class TestServer {
   bool PollUntilIdle();
 
  private:
+  const TestServerOptions options_;
   SteadyClock steady_clock_;
-  std::shared_ptr<grpc::ChannelCredentials> credentials_;
   ScriptedModelRunner* runner_ = nullptr;  // the engine's
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -213,7 +213,7 @@ TEST_CASE("a full queue is 429 and a passed deadline 504") {
   TestServerOptions options = WithHttp();
   options.max_num_seqs = 1;
   options.queue_limits.max_queued_requests = 1;
-  options.on_execute = [&gate] { gate.Pass(); };
+  options.execute_gate = &gate;
   options.clock = &clock;
   TestServer server(options);
   HttpResponse late;
@@ -239,7 +239,7 @@ TEST_CASE("a full queue is 429 and a passed deadline 504") {
 TEST_CASE("draining refuses with 503, ends nothing that runs, and readiness says so") {
   Gate gate;
   TestServerOptions options = WithHttp();
-  options.on_execute = [&gate] { gate.Pass(); };
+  options.execute_gate = &gate;
   TestServer server(options);
   HttpResponse answered;
   std::thread running([&] { answered = HttpClient(server).Post("/v1/completions", {{"prompt", "a"}}); });
