@@ -24,6 +24,7 @@
 #include "server/grpc_listener.h"
 #include "server/http/http_server.h"
 #include "server/http/openai_service.h"
+#include "server/load_report.h"
 #include "server/metrics/metrics.h"
 #include "server/request_ids.h"
 #include "server/response_translation.h"
@@ -124,6 +125,9 @@ class GrpcServer : public Server {
     // end calls for the lack of it.
     builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
     SetConnectionPolicy(config, &builder);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+    interceptors.push_back(std::make_unique<LoadReporterFactory>(model_.engine.get(), clock_));
+    builder.experimental().SetInterceptorCreators(std::move(interceptors));
     grpc::ResourceQuota quota("quire");
     quota.Resize(kRpcBufferBytes);
     builder.SetResourceQuota(quota);

@@ -69,6 +69,11 @@ class Engine {
   bool HasWork() const { return scheduler_->HasWork(); }
   // Requests that could run beside those that do, if there are blocks for them.
   int64_t num_free_seats() const { return scheduler_->config().max_num_seqs - scheduler_->num_running(); }
+  int64_t max_num_seqs() const { return scheduler_->config().max_num_seqs; }
+  // Share of the KV cache's blocks that requests own.
+  double kv_cache_use() const {
+    return 1 - static_cast<double>(kv_cache_->num_available_blocks()) / static_cast<double>(kv_cache_->num_blocks());
+  }
   int64_t num_waiting() const { return scheduler_->num_waiting(); }
   int64_t num_waiting_tokens() const { return scheduler_->num_waiting_tokens(); }
   int64_t num_steps() const { return num_steps_; }

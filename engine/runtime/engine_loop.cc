@@ -136,6 +136,14 @@ EngineProgress EngineLoop::progress() const {
           .predicted_step_seconds = predicted_step_seconds_.load(std::memory_order_relaxed)};
 }
 
+EngineLoad EngineLoop::load() const {
+  const std::lock_guard lock(mutex_);
+  return {.kv_cache_use = kv_cache_use_,
+          .num_running_requests = engine_->max_num_seqs() - num_free_seats_,
+          .num_waiting_requests = waiting_.num_requests + unpublished_.num_requests,
+          .max_running_requests = engine_->max_num_seqs()};
+}
+
 void EngineLoop::Post(Command command) {
   {
     const std::lock_guard lock(mutex_);
@@ -259,6 +267,7 @@ void EngineLoop::PublishQueue() {
   drain_rate_.Observe(now, num_left_tokens, /*was_waiting=*/waiting_.num_requests > 0);
   waiting_ = now_waiting;
   num_free_seats_ = engine_->num_free_seats();
+  kv_cache_use_ = engine_->kv_cache_use();
   unpublished_.num_requests -= taken_.num_requests;
   unpublished_.num_tokens -= taken_.num_tokens;
   taken_ = {};

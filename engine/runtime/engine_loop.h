@@ -32,6 +32,14 @@ struct EngineProgress {
   double predicted_step_seconds = 0;  // 0: unknown
 };
 
+// How much is asked of the engine, as last published: at most a step ago.
+struct EngineLoad {
+  double kv_cache_use = 0;  // share of the blocks that requests own
+  int64_t num_running_requests = 0;
+  int64_t num_waiting_requests = 0;
+  int64_t max_running_requests = 1;
+};
+
 // The engine's thread with its inbox: the border between callers' threads and the single-threaded Engine.
 // Public methods are thread-safe and never wait for a step, except GetStats and ClearPrefixCache, which wait for at
 // most one.
@@ -79,6 +87,7 @@ class EngineLoop : private EngineObserver {
   int64_t num_steps() const { return num_steps_.load(std::memory_order_relaxed); }
   int64_t num_open_requests() const;
   EngineProgress progress() const;
+  EngineLoad load() const;
 
  private:
   struct AddCommand {
@@ -158,6 +167,7 @@ class EngineLoop : private EngineObserver {
   int64_t num_finished_requests_ = 0;
   QueuedWork waiting_;                                           // in the engine, as last published
   int64_t num_free_seats_ = 0;                                   // the same
+  double kv_cache_use_ = 0;                                      // the same
   QueuedWork unpublished_;                                       // submitted since
   std::unordered_map<std::string, int64_t> num_open_by_tenant_;  // accepted and not ended; none 0
   DrainRate drain_rate_;

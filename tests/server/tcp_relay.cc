@@ -22,11 +22,12 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-// False at the connection's end.
-bool Copy(int from, int to) {
+// What was relayed; empty at the connection's end.
+std::string Copy(int from, int to) {
   std::array<char, 65536> bytes;
   const ssize_t count = recv(from, bytes.data(), bytes.size(), 0);
-  return count > 0 && send(to, bytes.data(), static_cast<size_t>(count), MSG_NOSIGNAL) == count;
+  if (count <= 0 || send(to, bytes.data(), static_cast<size_t>(count), MSG_NOSIGNAL) != count) return "";
+  return std::string(bytes.data(), static_cast<size_t>(count));
 }
 
 }  // namespace
@@ -53,6 +54,11 @@ void TcpRelay::Cut() {
   if (thread_.joinable()) thread_.join();
 }
 
+std::string TcpRelay::from_server() const {
+  const std::lock_guard lock(mutex_);
+  return from_server_;
+}
+
 void TcpRelay::Run() {
   pollfd wait = {.fd = listener_, .events = POLLIN, .revents = 0};
   while (!cut_ && poll(&wait, 1, kPollMilliseconds) == 0) continue;
@@ -65,8 +71,13 @@ void TcpRelay::Run() {
     std::array<pollfd, 2> ends = {
         {{.fd = client, .events = POLLIN, .revents = 0}, {.fd = server, .events = POLLIN, .revents = 0}}};
     if (poll(ends.data(), ends.size(), kPollMilliseconds) <= 0) continue;
-    if (ends[0].revents != 0) alive = Copy(client, server);
-    if (alive && ends[1].revents != 0) alive = Copy(server, client);
+    if (ends[0].revents != 0) alive = !Copy(client, server).empty();
+    if (!alive || ends[1].revents == 0) continue;
+    // Under the lock, so that what a client has seen is in from_server().
+    const std::lock_guard lock(mutex_);
+    const std::string bytes = Copy(server, client);
+    alive = !bytes.empty();
+    from_server_ += bytes;
   }
   close(client);
   close(server);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,8 @@ class TcpRelay {
 
   const std::string& address() const { return address_; }
   void Cut();
+  // All that the server has sent so far.
+  std::string from_server() const;
 
  private:
   void Run();
@@ -24,6 +27,8 @@ class TcpRelay {
   int listener_ = -1;
   std::atomic<bool> cut_ = false;
   std::string address_;
+  mutable std::mutex mutex_;
+  std::string from_server_;  // guarded by mutex_
   std::thread thread_;
 };
 
