@@ -17,14 +17,13 @@ namespace {
 // Owned by itself until gRPC is done with it, and by the call until its last event.
 class UnaryReactor : public grpc::ServerUnaryReactor, public GenerationListener {
  public:
-  UnaryReactor(const Tokenizer* tokenizer, grpc::ByteBuffer* buffer) : tokenizer_(tokenizer), buffer_(buffer) {}
+  UnaryReactor(const Tokenizer* tokenizer, UnaryFormat format, std::string request_id, grpc::ByteBuffer* buffer)
+      : tokenizer_(tokenizer), format_(std::move(format)), request_id_(std::move(request_id)), buffer_(buffer) {}
 
-  static UnaryReactor* Start(const GenerationPipeline& pipeline, const std::string& model_name, GenerationInput input,
+  static UnaryReactor* Start(const GenerationPipeline& pipeline, UnaryFormat format, GenerationInput input,
                              grpc::ByteBuffer* buffer) {
-    auto reactor = std::make_shared<UnaryReactor>(pipeline.tokenizer, buffer);
+    auto reactor = std::make_shared<UnaryReactor>(pipeline.tokenizer, std::move(format), input.request_id, buffer);
     reactor->self_ = reactor;
-    reactor->response_.set_request_id(input.request_id);
-    reactor->response_.set_model(model_name);
     reactor->call_ = GenerationCall::Start(pipeline, std::move(input), reactor);
     return reactor.get();
   }
@@ -34,33 +33,22 @@ class UnaryReactor : public grpc::ServerUnaryReactor, public GenerationListener 
 
   void OnStarted(int64_t) override {}
   absl::Status OnChunk(GenerationChunk chunk) override {
-    AppendTo(chunk, *tokenizer_, &text_so_far_);
+    AppendTo(chunk, *tokenizer_, &output_);
     return absl::OkStatus();
   }
   void OnFinished(const GenerationResult& result) override {
-    if (result.status.ok()) *buffer_ = ToByteBuffer(Response(result));
-    Finish(ToGrpcStatus(result.status));
+    if (result.status.ok()) *buffer_ = format_.response({request_id_, std::move(output_), result});
+    Finish(format_.status(result.status));
   }
 
  private:
-  v1::GenerateResponse& Response(const GenerationResult& result) {
-    v1::Output* output = response_.add_outputs();
-    output->set_text(std::move(*text_so_far_.mutable_text()));
-    output->mutable_token_ids()->Swap(text_so_far_.mutable_token_ids());
-    output->mutable_logprobs()->Swap(text_so_far_.mutable_logprobs());
-    output->set_finish_reason(ToProto(result.finish_reason));
-    response_.mutable_prompt_logprobs()->Swap(text_so_far_.mutable_prompt_logprobs());
-    *response_.mutable_usage() = UsageOf(result);
-    *response_.mutable_timings() = TimingsOf(result);
-    return response_;
-  }
-
   const Tokenizer* const tokenizer_;
+  const UnaryFormat format_;
+  const std::string request_id_;
   grpc::ByteBuffer* const buffer_;  // gRPC's, until OnDone
   std::shared_ptr<UnaryReactor> self_;
   std::shared_ptr<GenerationCall> call_;
-  v1::GenerateResponse response_;  // this and below: the call's strand only
-  v1::StreamChunk text_so_far_;
+  v1::StreamChunk output_;  // so far; the call's strand only
 };
 
 // Owned like UnaryReactor.
@@ -191,13 +179,13 @@ class RefusedUnary : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* StartUnaryGeneration(const GenerationPipeline& pipeline, const std::string& model_name,
+grpc::ServerUnaryReactor* StartUnaryGeneration(const GenerationPipeline& pipeline, UnaryFormat format,
                                                absl::StatusOr<GenerationInput> input, grpc::ByteBuffer* response) {
   if (!input.ok()) {
     pipeline.metrics->CountRefusal(input.status());
     return new RefusedUnary(input.status());
   }
-  return UnaryReactor::Start(pipeline, model_name, *std::move(input), response);
+  return UnaryReactor::Start(pipeline, std::move(format), *std::move(input), response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartStreamGeneration(const GenerationPipeline& pipeline,

@@ -1,6 +1,5 @@
 #include "server/generation_service.h"
 
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -12,44 +11,32 @@
 #include "server/response_translation.h"
 #include "server/status_translation.h"
 #include "server/trace_context.h"
+#include "server/unary_answer.h"
 
 namespace quire {
 namespace {
-
-// gRPC's deadlines are points of wall-clock time; the engine's are monotonic.
-std::optional<TimePoint> DeadlineOf(const grpc::CallbackServerContext& context, TimePoint now) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
-  return now + std::chrono::duration_cast<Duration>(deadline - std::chrono::system_clock::now());
-}
 
 std::optional<double> TimeoutOf(const v1::GenerateRequest& request) {
   if (!request.has_timeout_seconds()) return std::nullopt;
   return request.timeout_seconds();
 }
 
-// Answers a unary call at once: `handle` is a function (const Request&, Response*) -> absl::Status.
-template <typename Request, typename Response, typename Handle>
-absl::Status AnswerWith(const Request& request, const Handle& handle, grpc::ByteBuffer* buffer) {
-  Response response;
-  const absl::Status status = handle(request, &response);
-  if (status.ok()) *buffer = ToByteBuffer(response);
-  return status;
+v1::GenerateResponse ToResponse(WholeAnswer answer, const std::string& model_name) {
+  v1::GenerateResponse response;
+  response.set_request_id(std::move(answer.request_id));
+  response.set_model(model_name);
+  v1::Output* output = response.add_outputs();
+  output->set_text(std::move(*answer.output.mutable_text()));
+  output->mutable_token_ids()->Swap(answer.output.mutable_token_ids());
+  output->mutable_logprobs()->Swap(answer.output.mutable_logprobs());
+  output->set_finish_reason(ToProto(answer.result.finish_reason));
+  response.mutable_prompt_logprobs()->Swap(answer.output.mutable_prompt_logprobs());
+  *response.mutable_usage() = UsageOf(answer.result);
+  *response.mutable_timings() = TimingsOf(answer.result);
+  return response;
 }
 
-template <typename Request, typename Response, typename Handle>
-grpc::ServerUnaryReactor* AnswerHere(Authenticator* authenticator, grpc::CallbackServerContext* context,
-                                     const grpc::ByteBuffer& bytes, grpc::ByteBuffer* buffer, const Handle& handle) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Request request;
-  absl::Status status = authenticator->Authenticate(OriginOf(*context)).status();
-  if (status.ok()) status = ParseMessage(bytes, &request);
-  if (status.ok()) status = AnswerWith<Request, Response>(request, handle, buffer);
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
-
-// The same on an encoding thread, for work that grows with the request. gRPC keeps reactor and buffer until Finish.
+// AnswerHere on an encoding thread, for work that grows with the request. gRPC keeps reactor and buffer until Finish.
 template <typename Request, typename Response, typename Handle>
 grpc::ServerUnaryReactor* AnswerOnTextThread(Authenticator* authenticator, TextExecutor* executor,
                                              grpc::CallbackServerContext* context, const grpc::ByteBuffer& bytes,
@@ -80,7 +67,10 @@ GenerationService::GenerationService(const GenerationPipeline& pipeline, v1::Mod
       request_ids_(request_ids) {}
 
 grpc::ServerUnaryReactor* GenerationService::Generate(Context* context, const Buffer* request, Buffer* response) {
-  return StartUnaryGeneration(pipeline_, model_.name(), ToInput(context, *request), response);
+  UnaryFormat format = {
+      .response = [this](WholeAnswer answer) { return ToByteBuffer(ToResponse(std::move(answer), model_.name())); },
+      .status = ToGrpcStatus};
+  return StartUnaryGeneration(pipeline_, std::move(format), ToInput(context, *request), response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::GenerateStream(Context* context, const Buffer* request) {
@@ -129,10 +119,7 @@ absl::StatusOr<GenerationInput> GenerationService::ToInput(Context* context, con
                          ToDeadline(TimeoutOf(parsed), input.arrival_time, DeadlineOf(*context, input.arrival_time)));
   QUIRE_ASSIGN_OR_RETURN(input.prompt, ToPrompt(parsed));
   QUIRE_RETURN_IF_ERROR(pipeline_.prompt_encoder->Check(input.prompt));
-  input.request_id = parsed.request_id().empty() ? origin.metadata(kRequestIdKey).value_or("") : parsed.request_id();
-  QUIRE_RETURN_IF_ERROR(CheckRequestId(input.request_id));
-  if (input.request_id.empty()) input.request_id = request_ids_->Make("gen");
-  TellRequestId(input.request_id, context);
+  QUIRE_ASSIGN_OR_RETURN(input.request_id, RequestIdOf(parsed.request_id(), "gen", request_ids_, context));
   input.trace_id = TraceIdIn(origin.metadata(kTraceParentKey).value_or(""));
   input.priority = parsed.priority();
   input.cache_salt = parsed.cache_salt();

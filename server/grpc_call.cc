@@ -1,10 +1,11 @@
 #include "server/grpc_call.h"
 
 #include <algorithm>
-#include <optional>
+#include <chrono>
 #include <string>
 
-#include "server/request_ids.h"
+#include "engine/base/status.h"
+#include "server/request_translation.h"
 
 namespace quire {
 namespace {
@@ -16,6 +17,8 @@ bool IsLoopback(const std::string& peer) {
   }
   return false;
 }
+
+bool IsPrintable(char c) { return c >= ' ' && c <= '~'; }
 
 }  // namespace
 
@@ -29,9 +32,20 @@ CallOrigin OriginOf(const grpc::CallbackServerContext& context) {
           .is_loopback = IsLoopback(context.peer())};
 }
 
-void TellRequestId(const std::string& request_id, grpc::CallbackServerContext* context) {
-  const bool is_printable = std::ranges::all_of(request_id, [](char c) { return c >= ' ' && c <= '~'; });
-  if (is_printable) context->AddInitialMetadata(kRequestIdKey, request_id);
+absl::StatusOr<std::string> RequestIdOf(const std::string& asked, std::string_view prefix, RequestIds* request_ids,
+                                        grpc::CallbackServerContext* context) {
+  std::string id = asked.empty() ? OriginOf(*context).metadata(kRequestIdKey).value_or("") : asked;
+  QUIRE_RETURN_IF_ERROR(CheckRequestId(id));
+  if (id.empty()) id = request_ids->Make(prefix);
+  if (std::ranges::all_of(id, IsPrintable)) context->AddInitialMetadata(kRequestIdKey, id);
+  return id;
+}
+
+// gRPC's deadlines are points of wall-clock time; the engine's are monotonic.
+std::optional<TimePoint> DeadlineOf(const grpc::CallbackServerContext& context, TimePoint now) {
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
+  return now + std::chrono::duration_cast<Duration>(deadline - std::chrono::system_clock::now());
 }
 
 }  // namespace quire

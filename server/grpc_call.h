@@ -2,8 +2,13 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "server/request_ids.h"
 #include "server/security/authenticator.h"
 
 namespace quire {
@@ -11,7 +16,12 @@ namespace quire {
 // What a gRPC call says of itself. It must outlive the origin.
 CallOrigin OriginOf(const grpc::CallbackServerContext& context);
 
-// Tells the caller its request's id, in the call's first metadata, if it can stand there: printable ASCII.
-void TellRequestId(const std::string& request_id, grpc::CallbackServerContext* context);
+// The request's id: the one that its message asks for, else that of the call's metadata, else a new one, "PREFIX-...".
+// The caller is told it in the call's first metadata, if it can stand there: printable ASCII.
+absl::StatusOr<std::string> RequestIdOf(const std::string& asked, std::string_view prefix, RequestIds* request_ids,
+                                        grpc::CallbackServerContext* context);
+
+// The deadline that the caller has set, in the engine's time.
+std::optional<TimePoint> DeadlineOf(const grpc::CallbackServerContext& context, TimePoint now);
 
 }  // namespace quire

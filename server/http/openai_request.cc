@@ -1,11 +1,11 @@
 #include "server/http/openai_request.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "engine/base/status.h"
-#include "server/http/json_fields.h"
+#include "server/json_fields.h"
+#include "server/sampling_fields.h"
 
 namespace quire {
 namespace {
@@ -37,33 +37,10 @@ absl::StatusOr<std::string> ParseContent(const std::string& field, const Json& c
   return text;
 }
 
-void ReadSampling(JsonFields& fields, OpenAiRequest& request) {
-  SamplingParams& sampling = request.sampling;
-  fields.Read("temperature", &sampling.temperature);
-  fields.Read("top_p", &sampling.top_p);
-  fields.Read("top_k", -1, std::numeric_limits<int32_t>::max(), &sampling.top_k);
-  sampling.top_k = std::max(sampling.top_k, 0);  // -1 keeps all, too
-  fields.Read("min_p", &sampling.min_p);
-  fields.Read("repetition_penalty", &sampling.repetition_penalty);
-  std::optional<int64_t> seed;
-  fields.Read("seed", std::numeric_limits<int64_t>::min(), kMost, &seed);
-  if (seed) sampling.seed = static_cast<uint64_t>(*seed);
-  fields.Read("stop", &sampling.stop_strings);
-  if (const Json* ids = fields.Find("stop_token_ids")) {
-    auto parsed = ParseTokenIds("stop_token_ids", *ids);
-    if (parsed.ok()) sampling.stop_token_ids = *std::move(parsed);
-    fields.Fail(parsed.status());
-  }
-  fields.Read("ignore_eos", &sampling.ignore_eos);
-  bool skip_special_tokens = true;
-  fields.Read("skip_special_tokens", &skip_special_tokens);
-  request.include_special_tokens = !skip_special_tokens;
-}
-
 // What chats and completions share.
 void ReadCommon(JsonFields& fields, OpenAiRequest& request) {
   fields.Read("model", &request.model);
-  ReadSampling(fields, request);
+  ReadSampling(fields, &request.sampling, &request.include_special_tokens);
   fields.Read("n", 1, kMaxChoices, &request.choices_per_prompt);
   fields.Read("stream", &request.stream);
   if (const Json* options = fields.Find("stream_options")) {
@@ -81,9 +58,6 @@ void ReadCommon(JsonFields& fields, OpenAiRequest& request) {
   fields.Read("cache_salt", &request.cache_salt);
   fields.Ignore(
       {"user", "metadata", "store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"});
-  fields.Expect("frequency_penalty", 0);
-  fields.Expect("presence_penalty", 0);
-  fields.Expect("logit_bias", Json::object());
 }
 
 absl::Status CheckChoices(const OpenAiRequest& request) {
@@ -99,7 +73,7 @@ absl::StatusOr<Prompt> ParsePrompt(const std::string& field, const Json& value) 
   if (!IsTokenIds(value)) {
     return InvalidArgument(field, std::string_view(value.type_name()), "a string or a non-empty array of token ids");
   }
-  QUIRE_ASSIGN_OR_RETURN(std::vector<TokenId> ids, ParseTokenIds(field, value));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<TokenId> ids, ReadTokenIds(field, value));
   return ids;
 }
 
@@ -122,18 +96,6 @@ absl::StatusOr<std::vector<Prompt>> ParsePrompts(const Json& value) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<TokenId>> ParseTokenIds(const std::string& field, const Json& ids) {
-  if (!ids.is_array()) return InvalidArgument(field, std::string_view(ids.type_name()), "an array of token ids");
-  std::vector<TokenId> result;
-  result.reserve(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t id,
-                           ReadInteger(StrCat(field, "[", i, "]"), ids[i], 0, std::numeric_limits<TokenId>::max()));
-    result.push_back(static_cast<TokenId>(id));
-  }
-  return result;
-}
 
 absl::StatusOr<std::vector<ChatMessage>> ParseMessages(const Json& messages) {
   if (!messages.is_array()) {

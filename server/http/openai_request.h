@@ -41,7 +41,4 @@ absl::StatusOr<OpenAiRequest> ParseCompletionRequest(const nlohmann::json& body)
 // "messages": an array of {role, content}.
 absl::StatusOr<std::vector<ChatMessage>> ParseMessages(const nlohmann::json& messages);
 
-// An array of token ids.
-absl::StatusOr<std::vector<TokenId>> ParseTokenIds(const std::string& field, const nlohmann::json& ids);
-
 }  // namespace quire

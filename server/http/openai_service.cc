@@ -1,6 +1,5 @@
 #include "server/http/openai_service.h"
 
-#include <cctype>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -8,8 +7,9 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/field_names.h"
 #include "server/http/http_error.h"
-#include "server/http/json_fields.h"
+#include "server/json_fields.h"
 #include "server/http/json_text.h"
 #include "server/request_translation.h"
 #include "server/response_translation.h"
@@ -26,29 +26,15 @@ int64_t UnixSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The calls' names for fields, and OpenAI's; the first that fits counts.
-constexpr std::pair<std::string_view, std::string_view> kFieldNames[] = {
+// The first that fits counts.
+constexpr FieldName kFieldNames[] = {
     {"chat.messages", "messages"}, {"chat", "messages"},
     {"token_ids", "prompt"},       {"text", "prompt"},
     {"stop_strings", "stop"},      {"sampling.stop_strings", "stop"},
 };
 
-std::string NameOf(const std::string& field) {
-  for (const auto& [ours, theirs] : kFieldNames) {
-    const bool begins = field.starts_with(ours) && (field.size() == ours.size() || !std::isalnum(field[ours.size()]));
-    if (begins) return StrCat(theirs, field.substr(ours.size()));
-  }
-  const std::string_view sampling = "sampling.";
-  return field.starts_with(sampling) ? field.substr(sampling.size()) : field;
-}
-
 // An error that names a field by OpenAI's name.
-absl::Status Renamed(const absl::Status& status) {
-  const std::optional<std::string> field = FieldOf(status);
-  const std::string message(status.message());
-  if (!field || !message.starts_with(*field + ": ")) return status;
-  return NeverFits(NameOf(*field), message.substr(field->size() + 2));
-}
+absl::Status Renamed(const absl::Status& status) { return WithFieldNames(status, kFieldNames); }
 
 // A server-sent event: https://html.spec.whatwg.org/multipage/server-sent-events.html.
 std::string EventOf(const Json& json) { return "data: " + ToText(json) + "\n\n"; }
@@ -219,7 +205,7 @@ absl::StatusOr<Json> OpenAiService::Detokenize(const Json& body) const {
   const Json* tokens = fields.Find("tokens");
   QUIRE_RETURN_IF_ERROR(fields.Finish());
   QUIRE_RETURN_IF_ERROR(CheckModelName(model, model_.name()));
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, ParseTokenIds("tokens", tokens != nullptr ? *tokens : Json()));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, ReadTokenIds("tokens", tokens != nullptr ? *tokens : Json()));
   QUIRE_RETURN_IF_ERROR(CheckTokenIds("tokens", ids, pipeline_.tokenizer->vocab_size()));
   QUIRE_ASSIGN_OR_RETURN(std::string text, pipeline_.tokenizer->Decode(ids, /*with_special=*/true));
   return Json{{"prompt", std::move(text)}};

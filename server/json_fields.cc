@@ -1,4 +1,4 @@
-#include "server/http/json_fields.h"
+#include "server/json_fields.h"
 
 #include <cstddef>
 #include <limits>
@@ -86,6 +86,18 @@ absl::StatusOr<int64_t> ReadInteger(const std::string& field, const Json& value,
                                    ? StrCat("an integer >= ", least)
                                    : StrCat("an integer in [", least, ", ", most, "]");
   return InvalidArgument(field, std::string_view(Shown(value)), accepted);
+}
+
+absl::StatusOr<std::vector<TokenId>> ReadTokenIds(const std::string& field, const Json& ids) {
+  if (!ids.is_array()) return InvalidArgument(field, std::string_view(ids.type_name()), "an array of token ids");
+  std::vector<TokenId> result;
+  result.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t id,
+                           ReadInteger(StrCat(field, "[", i, "]"), ids[i], 0, std::numeric_limits<TokenId>::max()));
+    result.push_back(static_cast<TokenId>(id));
+  }
+  return result;
 }
 
 JsonFields::JsonFields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/base/ids.h"
 
 namespace quire {
 
@@ -20,6 +21,9 @@ absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, int64_t ma
 
 // A number in [least, most] that is written as an integer.
 absl::StatusOr<int64_t> ReadInteger(const std::string& field, const nlohmann::json& value, int64_t least, int64_t most);
+
+// An array of token ids.
+absl::StatusOr<std::vector<TokenId>> ReadTokenIds(const std::string& field, const nlohmann::json& ids);
 
 // Reads the members of a JSON object by name and type. `null` is the same as missing, and leaves the target as it is.
 // The first wrong one is remembered and named by Finish, and nothing is read after it.
