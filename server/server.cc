@@ -24,6 +24,7 @@
 #include "server/grpc_listener.h"
 #include "server/http/http_server.h"
 #include "server/http/openai_service.h"
+#include "server/kserve/kserve_service.h"
 #include "server/load_report.h"
 #include "server/metrics/metrics.h"
 #include "server/request_ids.h"
@@ -109,6 +110,7 @@ class GrpcServer : public Server {
                   .rate_limiter = &rate_limiter_,
                   .log_prompts = config.log_prompts},
         generation_(pipeline_, DescribeModel(), security_.authenticator.get(), &stream_memory_, &request_ids_),
+        kserve_(pipeline_, model_.name, security_.authenticator.get(), &serving_, &request_ids_),
         openai_(pipeline_, DescribeModel(), &stream_memory_, &request_ids_),
         admin_(model_.engine.get(), security_.authenticator.get(), [this] { StartDraining(); }) {}
 
@@ -133,6 +135,7 @@ class GrpcServer : public Server {
     builder.SetResourceQuota(quota);
     builder.SetMaxReceiveMessageSize(kMaxReceiveMessageBytes);
     builder.RegisterService(&generation_);
+    builder.RegisterService(&kserve_);
     builder.RegisterService(&cache_);
     builder.RegisterService(&admin_);
     server_ = builder.BuildAndStart();
@@ -209,10 +212,11 @@ class GrpcServer : public Server {
   TextExecutor text_executor_;
   RequestIds request_ids_;
   const GenerationPipeline pipeline_;
+  ServingState serving_;
   GenerationService generation_;
+  KserveService kserve_;
   OpenAiService openai_;
   AdminService admin_;
-  ServingState serving_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<GrpcListener> listener_;

@@ -58,7 +58,7 @@ function(folder_of path result)
     string(REGEX MATCH "^engine/[^/]+" folder "${path}")
   elseif(path MATCHES "^(server|client|bench|tests)/")
     set(folder ${CMAKE_MATCH_1})
-  elseif(path MATCHES "^(proto/)?quire/v[0-9]+/")  # generated headers are included from below proto/
+  elseif(path MATCHES "^(proto/)?(quire/v[0-9]+|inference)/")  # generated headers are included from below proto/
     set(folder proto)
   else()
     set(folder "")

@@ -56,7 +56,8 @@ std::string Field(int number, const std::string& value) {
 
 TEST_CASE("reflection lists every service and describes it") {
   TestServer server;
-  const std::string services[] = {"quire.v1.Generation", "quire.v1.Cache", "quire.v1.Admin", "grpc.health.v1.Health"};
+  const std::string services[] = {"quire.v1.Generation", "quire.v1.Cache", "quire.v1.Admin", "grpc.health.v1.Health",
+                                  "inference.GRPCInferenceService"};
   const std::string list = ReflectionQuestion(server.channel(), Field(7, "*")).Answer();
   for (const std::string& service : services) {
     INFO(service);
