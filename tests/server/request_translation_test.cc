@@ -154,6 +154,32 @@ TEST_CASE("two inputs on the wire are refused") {
   CHECK(ParseMessage(text.SerializeAsString(), &parsed).ok());
 }
 
+TEST_CASE("fields are counted at every depth") {
+  v1::GenerateRequest request;
+  CHECK(CountFields(*request.GetDescriptor(), request.SerializeAsString()) == 0);
+  for (int i = 0; i < 3; ++i) request.mutable_chat()->add_messages()->set_role("user");  // 1 + 3 x 2
+  request.mutable_sampling()->set_temperature(1);                                        // 2
+  request.set_priority(1);                                                               // 1
+  request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(99, "a");  // 1
+  request.GetReflection()->MutableUnknownFields(&request)->AddFixed64(98, 1);            // 1
+  const std::string bytes = request.SerializeAsString();
+  CHECK(CountFields(*request.GetDescriptor(), bytes) == 12);
+  const std::string group = "\xA3\x06\xA3\x06\x08\x01\xA4\x06\xA4\x06";  // in a group, and a field in it
+  CHECK(CountFields(*request.GetDescriptor(), bytes + group) == 12 + 5);
+}
+
+TEST_CASE("a small message that would take much memory is refused before it does") {
+  v1::GenerateRequest request;
+  const int num_messages = 1 << 16;
+  for (int i = 0; i < num_messages; ++i) request.mutable_chat()->add_messages();
+  v1::GenerateRequest parsed;
+  const absl::Status status = ParseMessage(request.SerializeAsString(), &parsed);
+  CHECK(FieldOf(status) == "request");
+  CHECK_FALSE(parsed.has_chat());
+  request.mutable_chat()->mutable_messages()->RemoveLast();
+  CHECK(ParseMessage(request.SerializeAsString(), &parsed).ok());
+}
+
 TEST_CASE("bytes that are no message are refused") {
   v1::GenerateRequest parsed;
   const std::string broken = GENERATE(std::string("\x0A\x7F"), std::string("\xFF\xFF\xFF"), std::string("\x0B"));
