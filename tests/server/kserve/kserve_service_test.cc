@@ -19,6 +19,7 @@ namespace quire::testing {
 namespace {
 
 using Api = inference::GRPCInferenceService;
+using inference::InferParameter;
 
 struct Fixture {
   explicit Fixture(const TestServerOptions& options = {}) : server(options), stub(Api::NewStub(server.channel())) {}
@@ -57,6 +58,18 @@ inference::ModelInferRequest InferRequestFor(const std::string& text) {
   return request;
 }
 
+// Of an answer in contents.
+std::string TextOf(const inference::ModelInferResponse& response) {
+  REQUIRE(response.outputs_size() == 1);
+  REQUIRE(response.outputs(0).contents().bytes_contents_size() == 1);
+  return response.outputs(0).contents().bytes_contents(0);
+}
+
+InferParameter ParameterOf(const inference::ModelInferResponse& response, const std::string& name) {
+  const auto found = response.parameters().find(name);
+  return found == response.parameters().end() ? InferParameter() : found->second;
+}
+
 std::string ViolatedField(const grpc::Status& status) {
   google::rpc::Status details;
   google::rpc::BadRequest bad_request;
@@ -85,17 +98,19 @@ TEST_CASE("inference gives the text that Generate gives, raw and in contents") {
   request.set_model_version("1");
   (*request.mutable_parameters())["max_tokens"].set_int64_param(12);
   const auto plain = Ask(f, &Api::Stub::ModelInfer, request);
-  CHECK(plain.outputs(0).contents().bytes_contents(0) == text);
+  CHECK(TextOf(plain) == text);
   CHECK(plain.raw_output_contents_size() == 0);
   CHECK(plain.id() == "mine");
   CHECK(plain.model_name() == "test-model");
-  CHECK(plain.parameters().at("finish_reason").string_param() == "length");
-  CHECK(plain.parameters().at("prompt_tokens").int64_param() == 3);
-  CHECK(plain.parameters().at("completion_tokens").int64_param() == 12);
+  CHECK(ParameterOf(plain, "finish_reason").string_param() == "length");
+  CHECK(ParameterOf(plain, "prompt_tokens").int64_param() == 3);
+  CHECK(ParameterOf(plain, "completion_tokens").int64_param() == 12);
 
   request.mutable_inputs(0)->clear_contents();
   request.add_raw_input_contents(RawOfText("abc"));
   const auto raw = Ask(f, &Api::Stub::ModelInfer, request);
+  REQUIRE(raw.outputs_size() == 1);
+  REQUIRE(raw.raw_output_contents_size() == 1);
   CHECK(raw.raw_output_contents(0) == RawOfText(text));
   CHECK_FALSE(raw.outputs(0).has_contents());
   CHECK(f.server.PollUntilIdle());
@@ -106,8 +121,8 @@ TEST_CASE("a stop string ends the text") {
   inference::ModelInferRequest request = InferRequestFor("abc");
   (*request.mutable_parameters())["stop"].set_string_param("STOP");
   const auto answer = Ask(f, &Api::Stub::ModelInfer, request);
-  CHECK(answer.outputs(0).contents().bytes_contents(0) == "one ");
-  CHECK(answer.parameters().at("finish_reason").string_param() == "stop_string");
+  CHECK(TextOf(answer) == "one ");
+  CHECK(ParameterOf(answer, "finish_reason").string_param() == "stop_string");
   CHECK_FALSE(answer.id().empty());
 }
 
@@ -117,7 +132,7 @@ TEST_CASE("what the protocol has and this server does not read is skipped") {
   auto* contents = request.mutable_inputs(0)->mutable_contents();
   contents->GetReflection()->MutableUnknownFields(contents)->AddVarint(2, 7);  // int_contents
   request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(99, "new");
-  CHECK(Ask(f, &Api::Stub::ModelInfer, request).outputs(0).contents().bytes_contents(0) == "hello");
+  CHECK(TextOf(Ask(f, &Api::Stub::ModelInfer, request)) == "hello");
 }
 
 TEST_CASE("another model or version is not found") {
