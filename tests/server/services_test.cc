@@ -70,7 +70,8 @@ TEST_CASE("reflection lists every service and describes it") {
 
 TEST_CASE("health is told for the whole and for each service") {
   TestServer server;
-  for (const char* service : {"", "quire.v1.Generation", "quire.v1.Cache", "quire.v1.Admin"}) {
+  for (const char* service :
+       {"", "quire.v1.Generation", "quire.v1.Cache", "quire.v1.Admin", "inference.GRPCInferenceService"}) {
     CHECK(HealthOf(server.channel(), service) == HealthCheckResponse::SERVING);
   }
   CHECK(HealthOf(server.channel(), "no.such.Service") == HealthCheckResponse::SERVICE_UNKNOWN);
