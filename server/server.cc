@@ -152,12 +152,15 @@ class GrpcServer : public Server {
                                .max_body_bytes = config.http_max_body_bytes,
                                .request_timeout = ToDuration(config.http_request_seconds),
                                .idle_timeout = ToDuration(config.http_idle_seconds)};
+    QUIRE_ASSIGN_OR_RETURN(const CrossOrigin cross_origin,
+                           CrossOrigin::Parse("http_allowed_origins", config.http_allowed_origins));
     const HttpServerParts parts = {.openai = &openai_,
                                    .serving = &serving_,
                                    .metrics = &metrics_,
                                    .authenticator = security_.authenticator.get(),
                                    .cache = &cache_,
-                                   .tls = security_.tls.get()};
+                                   .tls = security_.tls.get(),
+                                   .cross_origin = cross_origin};
     QUIRE_ASSIGN_OR_RETURN(http_, HttpServer::Start(config.http_listen, limits, parts));
     return absl::OkStatus();
   }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "engine/base/status.h"
+#include "server/http/cross_origin.h"
 #include "server/setting_kinds.h"
 #include "server/tenant_setting.h"
 
@@ -61,6 +62,11 @@ std::vector<ServerSetting> ServingSettings() {
       NumberSetting("http_idle_seconds", "SECONDS",
                     "How long an HTTP connection may stay without a request; in [0.1, 86400].", 0.1, 86400,
                     [](ServerConfig& c) -> double& { return c.http_idle_seconds; }),
+      TextSetting(
+          "http_allowed_origins", "ORIGINS",
+          "Sites whose pages may ask over HTTP (CORS): SCHEME://HOST[:PORT] with commas between, or *; empty: none.",
+          [](ServerConfig& c) -> std::string& { return c.http_allowed_origins; },
+          [](const std::string& origins) { return CrossOrigin::Parse("http_allowed_origins", origins).status(); }),
       IntegerSetting("grpc_max_connections",
                      "Most gRPC connections open at once, in [1, 100000], each of many calls; more are closed at once.",
                      1, 100000, [](ServerConfig& c) -> int64_t& { return c.grpc_max_connections; }),

@@ -44,23 +44,6 @@ CallOrigin OriginOf(const HttpRequest& request) {
           .is_loopback = IsLoopback(request.remote_addr)};
 }
 
-// A page of another origin may not use a visitor's browser to ask this server. Its requests say where they come from.
-bool IsOfAnotherOrigin(const HttpRequest& request) {
-  if (!request.has_header("Origin")) return false;
-  const std::string origin = request.get_header_value("Origin");
-  const size_t scheme_end = origin.find("://");
-  return scheme_end == std::string::npos || origin.substr(scheme_end + 3) != request.get_header_value("Host");
-}
-
-// Before any handler. A page that browsers show in another one's frame could be clicked unseen.
-httplib::Server::HandlerResponse CheckOrigin(const HttpRequest& request, HttpResponse& response) {
-  response.set_header("X-Content-Type-Options", "nosniff");
-  response.set_header("X-Frame-Options", "DENY");
-  if (!IsOfAnotherOrigin(request)) return httplib::Server::HandlerResponse::Unhandled;
-  SetError(403, "Origin: requests of other sites' pages are refused", response);
-  return httplib::Server::HandlerResponse::Handled;
-}
-
 // What httplib itself refuses.
 void ExplainError(const HttpRequest& request, HttpResponse& response) {
   if (!response.body.empty()) return;
@@ -96,7 +79,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
                                                               const HttpServerParts& parts) {
   std::unique_ptr<HttpServer> server(new HttpServer(limits, parts));
   QUIRE_RETURN_IF_ERROR(server->Bind(address));
-  server->listener_.set_pre_routing_handler(CheckOrigin);
+  server->listener_.set_pre_routing_handler(
+      [&origins = server->parts_.cross_origin](const HttpRequest& request, HttpResponse& response) {
+        return origins.Check(request, response);
+      });
   server->listener_.set_error_handler(
       [](const HttpRequest& request, HttpResponse& response) { ExplainError(request, response); });
   server->listener_.set_exception_handler(ExplainException);

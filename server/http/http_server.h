@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
 #include "server/cache_service.h"
+#include "server/http/cross_origin.h"
 #include "server/http/http_body.h"
 #include "server/http/http_listener.h"
 #include "server/http/openai_service.h"
@@ -18,7 +19,7 @@
 
 namespace quire {
 
-// What the HTTP front stands before. All must outlive it.
+// What the HTTP front stands before. What pointers name must outlive it.
 struct HttpServerParts {
   OpenAiService* openai = nullptr;
   const ServingState* serving = nullptr;
@@ -26,6 +27,7 @@ struct HttpServerParts {
   Authenticator* authenticator = nullptr;
   CacheService* cache = nullptr;
   ReloadableFile<TlsContext>* tls = nullptr;  // null: no TLS
+  CrossOrigin cross_origin;
 };
 
 // The HTTP front: OpenAI's API, health, metrics, the cache's statistics and a page to try the model on. All but health,

@@ -105,6 +105,7 @@ TestServer::TestServer(const TestServerOptions& options) : options_(options) {
   config.stall_seconds = options.stall_seconds;
   config.grpc_max_connections = options.grpc_max_connections;
   config.http_listen = options.http_listen;
+  config.http_allowed_origins = options.http_allowed_origins;
   config.http_max_connections = options.http_max_connections;
   config.http_request_seconds = options.http_request_seconds;
   config.api_keys = options.api_keys;

@@ -38,6 +38,7 @@ struct TestServerOptions {
   double stall_seconds = 30;
   int64_t grpc_max_connections = 512;
   std::string http_listen = {};  // none
+  std::string http_allowed_origins = {};
   int64_t http_max_connections = 64;
   double http_request_seconds = 15;
   std::string api_keys = {};  // path; none

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <httplib.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace quire {
+
+// Which other sites' pages may use a visitor's browser to ask this server, by the Fetch standard's CORS:
+// https://fetch.spec.whatwg.org/#http-cors-protocol. Requests of browsers say where they come from; those of other
+// programs do not, and are not this class's.
+class CrossOrigin {
+ public:
+  // None but the server's own page's.
+  CrossOrigin() = default;
+  // `origins` are SCHEME://HOST[:PORT] with commas between, "*" for all, or empty. INVALID_ARGUMENT, for `field`.
+  static absl::StatusOr<CrossOrigin> Parse(const std::string& field, const std::string& origins);
+
+  // Before any handler: answers what may not go on, and a browser's question whether a request may be sent, and lets
+  // others pass. A page that browsers show in another one's frame could be clicked unseen: so none may be.
+  httplib::Server::HandlerResponse Check(const httplib::Request& request, httplib::Response& response) const;
+
+ private:
+  bool IsAllowed(const std::string& origin) const;
+
+  std::vector<std::string> origins_;
+};
+
+}  // namespace quire
