@@ -196,7 +196,7 @@ absl::Status ApplyConfigText(const std::string& text, const std::string& path, S
   nlohmann::json json;
   try {
     json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
-  } catch (const nlohmann::json::parse_error& error) {
+  } catch (const nlohmann::json::exception& error) {  // also for numbers that are too large
     return absl::InvalidArgumentError(StrCat(path, ": expected JSON with comments: ", error.what()));
   }
   if (!json.is_object()) return absl::InvalidArgumentError(StrCat(path, ": expected a JSON object"));

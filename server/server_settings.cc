@@ -9,6 +9,7 @@
 #include "engine/base/status.h"
 #include "server/http/cross_origin.h"
 #include "server/setting_kinds.h"
+#include "server/shown_json.h"
 #include "server/tenant_setting.h"
 
 namespace quire {
@@ -20,7 +21,7 @@ absl::Status CheckBlockSize(const Json& value) {
   for (const int64_t accepted : {16, 32, 64}) {
     if (value == accepted) return absl::OkStatus();
   }
-  return InvalidArgument("block_size", value.dump(), "16, 32 or 64");
+  return InvalidArgument("block_size", ShownJson(value), "16, 32 or 64");
 }
 
 ServerSetting BlockSize() {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "engine/base/status.h"
+#include "server/shown_json.h"
 
 namespace quire {
 namespace {
@@ -38,7 +39,7 @@ double UnitBytes(std::string_view unit) {
 }
 
 absl::StatusOr<int64_t> BytesOf(const std::string& name, const Json& value, std::string_view prefix) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  const std::string text = value.is_string() ? value.get<std::string>() : ShownJson(value);
   const size_t number_end = text.find_first_not_of("0123456789.");
   const std::string number = text.substr(0, number_end);
   const std::string unit = number_end == std::string::npos ? "" : text.substr(number_end);
@@ -57,11 +58,11 @@ absl::StatusOr<int64_t> BytesOf(const std::string& name, const Json& value, std:
 absl::StatusOr<int64_t> IntegerIn(const std::string& name, const Json& value, int64_t min, int64_t max,
                                   std::string_view prefix) {
   const std::string accepted = StrCat(std::string(prefix), "an integer in [", min, ", ", max, "]");
-  if (!value.is_number_integer()) return InvalidArgument(name, value.dump(), accepted);
+  if (!value.is_number_integer()) return InvalidArgument(name, ShownJson(value), accepted);
   // JSON integers above int64's range are kept unsigned, and would come out negative.
   const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(max);
   if (too_large || value.get<int64_t>() < min || value.get<int64_t>() > max) {
-    return InvalidArgument(name, value.dump(), accepted);
+    return InvalidArgument(name, ShownJson(value), accepted);
   }
   return value.get<int64_t>();
 }
@@ -69,7 +70,7 @@ absl::StatusOr<int64_t> IntegerIn(const std::string& name, const Json& value, in
 ServerSetting TextSetting(std::string name, std::string value_name, std::string help, Field<std::string> field,
                           std::function<absl::Status(const std::string&)> check) {
   Setter set = [name, field, check](const Json& value, ServerConfig* config) {
-    if (!value.is_string()) return InvalidArgument(name, value.dump(), "a string");
+    if (!value.is_string()) return InvalidArgument(name, ShownJson(value), "a string");
     if (check) QUIRE_RETURN_IF_ERROR(check(value.get<std::string>()));
     field(*config) = value.get<std::string>();
     return absl::OkStatus();
@@ -141,7 +142,7 @@ ServerSetting NumberSetting(std::string name, std::string unit, std::string help
   Setter set = [name, min, max, field](const Json& value, ServerConfig* config) {
     // Written so that NaN fails it.
     if (!value.is_number() || !(value.get<double>() >= min && value.get<double>() <= max)) {
-      return InvalidArgument(name, value.dump(), StrCat("a number in [", min, ", ", max, "]"));
+      return InvalidArgument(name, ShownJson(value), StrCat("a number in [", min, ", ", max, "]"));
     }
     field(*config) = value.get<double>();
     return absl::OkStatus();
@@ -152,7 +153,7 @@ ServerSetting NumberSetting(std::string name, std::string unit, std::string help
 
 ServerSetting SwitchSetting(std::string name, std::string help, Field<bool> field) {
   Setter set = [name, field](const Json& value, ServerConfig* config) {
-    if (!value.is_boolean()) return InvalidArgument(name, value.dump(), "true or false");
+    if (!value.is_boolean()) return InvalidArgument(name, ShownJson(value), "true or false");
     field(*config) = value.get<bool>();
     return absl::OkStatus();
   };

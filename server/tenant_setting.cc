@@ -7,6 +7,7 @@
 #include "engine/base/status.h"
 #include "server/security/api_keys.h"
 #include "server/setting_kinds.h"
+#include "server/shown_json.h"
 
 namespace quire {
 namespace {
@@ -28,7 +29,7 @@ absl::Status SetMember(const std::string& path, const std::string& key, const Js
   if (key == "weight") {
     // Written so that NaN fails it.
     if (!value.is_number() || !(value.get<double>() >= kMinWeight && value.get<double>() <= kMaxWeight)) {
-      return InvalidArgument(path, value.dump(), StrCat("a number in [", kMinWeight, ", ", kMaxWeight, "]"));
+      return InvalidArgument(path, ShownJson(value), StrCat("a number in [", kMinWeight, ", ", kMaxWeight, "]"));
     }
     entry->limits.weight = value.get<double>();
   } else if (key == "max_running_requests") {
@@ -48,7 +49,7 @@ absl::Status SetMember(const std::string& path, const std::string& key, const Js
 
 absl::StatusOr<TenantEntry> ParseEntry(const std::string& name, const Json& json) {
   const std::string path = StrCat(kName, ".", name);
-  if (!json.is_object()) return InvalidArgument(path, json.dump(), "an object");
+  if (!json.is_object()) return InvalidArgument(path, ShownJson(json), "an object");
   TenantEntry entry;
   for (const auto& [key, value] : json.items()) {
     QUIRE_RETURN_IF_ERROR(SetMember(StrCat(path, ".", key), key, value, &entry));
@@ -57,7 +58,7 @@ absl::StatusOr<TenantEntry> ParseEntry(const std::string& name, const Json& json
 }
 
 absl::Status SetTenants(const Json& json, ServerConfig* config) {
-  if (!json.is_object()) return InvalidArgument(kName, json.dump(), "a JSON object by tenant name");
+  if (!json.is_object()) return InvalidArgument(kName, ShownJson(json), "a JSON object by tenant name");
   TenantLimitsByName limits;
   RateLimitsByTenant rates;
   for (const auto& [name, value] : json.items()) {

@@ -15,6 +15,7 @@
 #include "absl/strings/escaping.h"
 #include "engine/base/check.h"
 #include "engine/base/status.h"
+#include "server/shown_json.h"
 
 namespace quire {
 namespace {
@@ -25,22 +26,20 @@ constexpr size_t kMaxTenantBytes = 64;
 constexpr size_t kKeyBytes = 32;
 constexpr const char* kKeyPrefix = "quire_";  // so that leaked keys are found by tools that look for them
 
-std::string Quoted(const Json& value) { return value.dump(-1, ' ', true, Json::error_handler_t::replace); }
-
 std::string Hex(std::span<const uint8_t> bytes) {
   return absl::BytesToHexString(std::string(bytes.begin(), bytes.end()));
 }
 
 absl::Status CheckMembers(const std::string& field, const Json& entry) {
-  if (!entry.is_object()) return InvalidArgument(field, Quoted(entry), "an object");
+  if (!entry.is_object()) return InvalidArgument(field, ShownJson(entry), "an object");
   for (const auto& [name, value] : entry.items()) {
     const bool is_text = name == "sha256" || name == "tenant" || name == "comment";
     if (!is_text && name != "admin") {
       return InvalidArgument(StrCat(field, ".", name), "an unknown key", "sha256, tenant, admin or comment");
     }
-    if (is_text && !value.is_string()) return InvalidArgument(StrCat(field, ".", name), Quoted(value), "a string");
+    if (is_text && !value.is_string()) return InvalidArgument(StrCat(field, ".", name), ShownJson(value), "a string");
     if (!is_text && !value.is_boolean()) {
-      return InvalidArgument(StrCat(field, ".", name), Quoted(value), "true or false");
+      return InvalidArgument(StrCat(field, ".", name), ShownJson(value), "true or false");
     }
   }
   return absl::OkStatus();

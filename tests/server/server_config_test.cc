@@ -173,6 +173,19 @@ TEST_CASE("unknown flags and keys are refused by name") {
   CHECK(FieldOf(ApplyConfigText(R"({"log_prompts": "yes"})", "c.json", &config)) == "log_prompts");
 }
 
+TEST_CASE("no value in a file or a flag does more than being refused") {
+  ServerConfig config;
+  CHECK_FALSE(ApplyConfigText(R"({"stall_seconds": 1e999})", "c.json", &config).ok());
+  constexpr size_t kDepth = 2'000'000;
+  const std::string nested = std::string(kDepth, '[') + std::string(kDepth, ']');
+  for (const std::string key : {"block_size", "max_num_seqs", "model", "tenants", "memory_budget", "log_prompts"}) {
+    const absl::Status status = ApplyConfigText("{\"" + key + "\": " + nested + "}", "c.json", &config);
+    CHECK(FieldOf(status) == key);
+    CHECK(status.message().size() < 1000);
+  }
+  CHECK(FieldOf(Parse({"--model", "m", "--block-size", "\xFF"}).status()) == "block_size");
+}
+
 TEST_CASE("the printed configuration reads back as itself") {
   const auto command = Parse({"--print-config", "--max-num-seqs", "9", "--memory-budget", "1GiB", "--log-prompts",
                               "--no-enable-prefix-caching", "--tenants", R"({"a": {"weight": 0.5}})"});

@@ -43,6 +43,13 @@ grpc::StatusCode CodeOf(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientCon
   return (stub.*method)(&context, request, &response).error_code();
 }
 
+TEST_CASE("a file of keys that is nested without end is refused") {
+  constexpr size_t kDepth = 2'000'000;
+  const std::string nested = std::string(kDepth, '[') + std::string(kDepth, ']');
+  CHECK_FALSE(ApiKeys::Parse("{\"keys\": [" + nested + "]}", "keys.json").ok());
+  CHECK_FALSE(ApiKeys::Parse("{\"keys\": [{\"tenant\": " + nested + "}]}", "keys.json").ok());
+}
+
 TEST_CASE("every call of the API needs a key, and admins' calls an admin's") {
   Fixture f;
   using G = v1::Generation::Stub;
