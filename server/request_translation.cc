@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/text/utf8.h"
 
 namespace quire {
 namespace {
@@ -80,6 +81,10 @@ absl::Status CheckRequestId(std::string_view request_id) {
   }
   if (std::any_of(request_id.begin(), request_id.end(), IsControl)) {
     return InvalidArgument("request_id", "a control character", "none: it stands in log lines");
+  }
+  // A header of HTTP may hold any bytes; messages with the id in them could not be read.
+  if (Utf8ValidPrefix(request_id) != request_id.size()) {
+    return InvalidArgument("request_id", "bytes that are not UTF-8", "valid UTF-8");
   }
   return absl::OkStatus();
 }

@@ -26,7 +26,7 @@ SamplingParams ToSamplingParams(const v1::SamplingParams& params);
 absl::StatusOr<std::optional<TimePoint>> ToDeadline(std::optional<double> timeout_seconds, TimePoint arrival,
                                                     std::optional<TimePoint> call_deadline);
 
-// At most 256 bytes without control characters; empty is fine.
+// At most 256 bytes of UTF-8 without control characters; empty is fine.
 absl::Status CheckRequestId(std::string_view request_id);
 
 // OK for an empty name and for `served_model_name`; NOT_FOUND for another.

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <chrono>
+#include <google/protobuf/stubs/logging.h>
 #include <limits>
 #include <optional>
 #include <string>
@@ -110,6 +111,8 @@ TEST_CASE("request ids are bounded and can't break log lines") {
   CHECK(CheckRequestId(std::string(256, 'x')).ok());
   CHECK(FieldOf(CheckRequestId(std::string(257, 'x'))) == "request_id");
   CHECK(FieldOf(CheckRequestId("a\nb")) == "request_id");
+  CHECK(CheckRequestId("\xC3\xA9").ok());
+  CHECK(FieldOf(CheckRequestId("\xFF")) == "request_id");
 }
 
 TEST_CASE("another model's name is not found") {
@@ -137,6 +140,22 @@ TEST_CASE("a string that is not UTF-8 is refused by its path") {
   const absl::Status status = ParseMessage(request.SerializeAsString(), &parsed);
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CHECK(FieldOf(status) == path);
+}
+
+int num_logged = 0;
+
+TEST_CASE("what can't be parsed writes nothing to the log") {
+  v1::GenerateRequest request;
+  request.mutable_chat()->add_messages()->set_role("\xC3(");
+  const std::string bytes = request.SerializeAsString();
+  auto* const handler = google::protobuf::SetLogHandler(
+      [](google::protobuf::LogLevel, const char*, int, const std::string&) { ++num_logged; });
+  v1::GenerateRequest parsed;
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    ParseMessage(bytes.substr(0, size), &parsed).IgnoreError();
+  }
+  google::protobuf::SetLogHandler(handler);
+  CHECK(num_logged == 0);
 }
 
 TEST_CASE("two inputs on the wire are refused") {
