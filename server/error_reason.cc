@@ -1,10 +1,12 @@
 #include "server/error_reason.h"
 
 #include "absl/strings/cord.h"
+#include "engine/text/utf8.h"
 
 namespace quire {
 namespace {
 
+constexpr size_t kMaxTextBytes = 1000;
 constexpr char kRateLimitedPayload[] = "quire/rate_limited";
 
 }  // namespace
@@ -29,6 +31,14 @@ const char* ReasonOf(const absl::Status& status) {
 absl::Status AsRateLimited(absl::Status status) {
   status.SetPayload(kRateLimitedPayload, absl::Cord("1"));
   return status;
+}
+
+std::string ShortText(std::string text) {
+  const bool is_cut = text.size() > kMaxTextBytes;
+  if (is_cut) text.resize(kMaxTextBytes);
+  std::string result;
+  MoveUtf8(text, /*is_last=*/!is_cut, result);
+  return is_cut ? result + "..." : result;
 }
 
 }  // namespace quire

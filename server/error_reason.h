@@ -19,4 +19,8 @@ const char* ReasonOf(const absl::Status& status);
 // RESOURCE_EXHAUSTED that is the caller's own doing, not the server's load: RATE_LIMITED.
 absl::Status AsRateLimited(absl::Status status);
 
+// `text` as an answer may hold it that tells of an error: UTF-8, and not much. Errors repeat what they refuse, and what
+// gRPC sends at the end of a call must be small.
+std::string ShortText(std::string text);
+
 }  // namespace quire

@@ -40,7 +40,7 @@ google::protobuf::Duration ToProtoDuration(std::chrono::milliseconds delay) {
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const grpc::StatusCode code = CodeOf(status);
-  const std::string message(status.message());
+  const std::string message = ShortText(std::string(status.message()));
 
   google::rpc::Status details;
   details.set_code(code);
@@ -48,7 +48,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (const auto field = FieldOf(status)) {
     google::rpc::BadRequest bad_request;
     google::rpc::BadRequest::FieldViolation* violation = bad_request.add_field_violations();
-    violation->set_field(*field);
+    violation->set_field(ShortText(*field));
     violation->set_description(message);
     details.add_details()->PackFrom(bad_request);
   }

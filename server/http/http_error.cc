@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/base/status.h"
+#include "server/error_reason.h"
 #include "server/http/json_text.h"
 
 namespace quire {
@@ -42,9 +43,9 @@ const char* TypeOf(int http_code) {
 
 Json MakeErrorObject(int http_code, const std::string& message, const std::optional<std::string>& field) {
   return {{"error",
-           {{"message", message},
+           {{"message", ShortText(message)},
             {"type", TypeOf(http_code)},
-            {"param", field ? Json(*field) : Json()},
+            {"param", field ? Json(ShortText(*field)) : Json()},
             {"code", http_code}}}};
 }
 

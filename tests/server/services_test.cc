@@ -167,6 +167,15 @@ TEST_CASE("the model is described under its name only") {
   CHECK(server.generation().GetModelInfo(&other_context, request, &info).error_code() == grpc::NOT_FOUND);
 }
 
+TEST_CASE("a refusal of something long arrives as what it is") {
+  TestServer server;
+  grpc::ClientContext context;
+  v1::GetModelInfoRequest request;
+  request.set_model(std::string(100'000, 'x'));
+  v1::ModelInfo info;
+  CHECK(server.generation().GetModelInfo(&context, request, &info).error_code() == grpc::NOT_FOUND);
+}
+
 TEST_CASE("an operator's drain refuses the new and lets the accepted finish") {
   Gate gate;
   TestServer server({.execute_gate = &gate});

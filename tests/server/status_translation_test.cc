@@ -7,6 +7,7 @@
 #include "engine/base/status.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "server/http/http_error.h"
 
 namespace quire {
 namespace {
@@ -61,6 +62,17 @@ TEST_CASE("a field becomes a BadRequest") {
   CHECK(bad_request.field_violations(0).field() == "sampling.top_p");
   google::rpc::RetryInfo retry_info;
   CHECK_FALSE(Find(DetailsOf(status), &retry_info));
+}
+
+TEST_CASE("an error that repeats much stays small, and UTF-8") {
+  const std::string much = "\xFF" + std::string(1 << 20, 'x');
+  const grpc::Status status = ToGrpcStatus(InvalidArgument(much, std::string_view(much), "less"));
+  CHECK(status.error_message().size() < 1100);
+  CHECK(status.error_message().starts_with("\xEF\xBF\xBDxxx"));
+  CHECK(status.error_details().size() < 4000);
+  google::rpc::BadRequest bad_request;
+  CHECK(Find(DetailsOf(status), &bad_request));
+  CHECK(ErrorObject(absl::InvalidArgumentError(much)).dump().size() < 1200);
 }
 
 TEST_CASE("a delay becomes a RetryInfo") {
