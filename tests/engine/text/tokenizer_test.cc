@@ -230,6 +230,27 @@ TEST_CASE("random text comes back from its ids") {
   }
 }
 
+// Whatever took the square of its length would not end.
+TEST_CASE("a token of a megabyte is taken like any other") {
+  const std::string longest(kMillion, 'a');
+  for (const std::string model : {"gpt2", "llama"}) {
+    testing::FakeCheckpoint checkpoint = testing::MakeByteLevelCheckpoint();
+    checkpoint.metadata["tokenizer.ggml.model"] = model;
+    auto& tokens = std::get<std::vector<std::string>>(checkpoint.metadata["tokenizer.ggml.tokens"]);
+    auto& kinds = std::get<std::vector<int64_t>>(checkpoint.metadata["tokenizer.ggml.token_type"]);
+    const std::pair<std::string, int64_t> added[] = {{longest, 4}, {longest + "b", 3}, {longest + "c", 1}};
+    for (const auto& [token, kind] : added) {
+      tokens.push_back(token);
+      kinds.push_back(kind);
+    }
+    checkpoint.metadata["tokenizer.ggml.scores"] = std::vector<float>(tokens.size(), 0);
+    checkpoint.metadata["tokenizer.ggml.add_space_prefix"] = false;
+    const auto tokenizer = MakeTokenizer(checkpoint);
+    CHECK(Ids(*tokenizer, longest).size() == 1);
+    CHECK(Ids(*tokenizer, longest + "b", /*parse_special=*/true).size() == 1);
+  }
+}
+
 TEST_CASE("five megabytes of anything are encoded") {
   const auto tokenizer = Open(testing::RequireTestData("gguf/vocab-gpt-2.gguf"));
   for (const std::string unit : {"a", " ", "\n", "The quick brown fox, 1234. ", "'", "\xE6\x97\xA5", "<|endoftext|>"}) {

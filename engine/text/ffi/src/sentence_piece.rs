@@ -1,15 +1,18 @@
 //! Sentence pieces as byte-pair merges: a piece's score says how early it is made.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub const SPACE: char = '\u{2581}';
 
 /// All ways to make a piece of two others, best piece first; of one piece, in the order of its parts' ids.
 pub fn merges_from_scores(tokens: &[&str], scores: &[f32]) -> Vec<(String, String)> {
     let ids: HashMap<&str, usize> = tokens.iter().enumerate().map(|(id, token)| (*token, id)).collect();
+    // Looking up all parts of a long piece would take the square of its length.
+    let lengths: HashSet<usize> = tokens.iter().map(|token| token.len()).collect();
     let mut merges: Vec<(usize, usize, usize)> = Vec::new(); // (piece, left, right)
     for (piece, token) in tokens.iter().enumerate() {
-        for (cut, _) in token.char_indices().skip(1) {
+        let may_cut = |cut: &usize| lengths.contains(cut) && lengths.contains(&(token.len() - cut));
+        for cut in token.char_indices().skip(1).map(|(cut, _)| cut).filter(may_cut) {
             if let (Some(&left), Some(&right)) = (ids.get(&token[..cut]), ids.get(&token[cut..])) {
                 merges.push((piece, left, right));
             }

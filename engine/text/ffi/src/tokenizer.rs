@@ -1,6 +1,6 @@
 //! Text to token ids: added tokens are found first, what lies between is cut into words, and each word is merged.
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use tokenizers::models::bpe::{BpeBuilder, Vocab, BPE};
 use tokenizers::Model;
 
@@ -40,6 +40,8 @@ impl AddedTokens {
         let ids: Vec<i32> = ids.filter(|&id| !tokens[id as usize].is_empty()).collect();
         let matcher = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            // The default for few tokens, a DFA, takes the square of a token's length to make.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(ids.iter().map(|&id| tokens[id as usize]))
             .map_err(|error| format!("added tokens: {error}"))?;
         Ok(Self { matcher, ids })
