@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -95,5 +96,12 @@ std::string RawConnection::ReadUntil(const std::string& end) {
   }
   return text;
 }
+
+bool RawConnection::WaitForBytes(std::chrono::milliseconds time) const {
+  pollfd readable = {.fd = socket_, .events = POLLIN, .revents = 0};
+  return poll(&readable, 1, static_cast<int>(time.count())) > 0;
+}
+
+void RawConnection::EndSending() { shutdown(socket_, SHUT_WR); }
 
 }  // namespace quire::testing

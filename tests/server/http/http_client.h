@@ -2,6 +2,7 @@
 
 #include <httplib.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -48,6 +49,10 @@ class RawConnection {
   // What has come when `end` has, or when the connection is closed.
   std::string ReadUntil(const std::string& end);
   std::string ReadToEnd() { return ReadUntil("no response holds this"); }
+  // True if bytes have come, or the end, within `time`.
+  bool WaitForBytes(std::chrono::milliseconds time) const;
+  // The other side finds no more bytes than it was sent, and can still answer.
+  void EndSending();
 
  private:
   int socket_ = -1;
