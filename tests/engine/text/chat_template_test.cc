@@ -117,6 +117,17 @@ TEST_CASE("templates without end are ended") {
   CHECK(RenderText("{{ " + deep + " }}").status().code() == absl::StatusCode::kInvalidArgument);
 }
 
+TEST_CASE("texts without end are ended") {
+  const auto loop = [](const std::string& begin, const std::string& body, const std::string& after) {
+    return "{% set ns = namespace(x=" + begin + ") %}{% for i in range(60) %}{% set ns.x = " + body +
+           " %}{% endfor %}" + after;
+  };
+  CHECK(Mentions(RenderText(loop("[1]", "[ns.x, ns.x]", "{{ ns.x }}")).status(), "bytes"));
+  CHECK(Mentions(RenderText(loop("{}", "{'a': ns.x, 'b': ns.x}", "{{ ns.x | tojson }}")).status(), "bytes"));
+  const std::string much(10'000, 'x');
+  CHECK(Mentions(RenderText("{% for i in range(100000) %}" + much + "{% endfor %}").status(), "bytes"));
+}
+
 TEST_CASE("contexts that are no JSON object are refused") {
   for (const std::string context : {"", "[1]", "{", "3", "{\"a\": \"\xFF\"}"}) {
     CHECK(RenderText("x", context).status().code() == absl::StatusCode::kInvalidArgument);

@@ -12,6 +12,25 @@ const FUEL: u64 = 10_000_000;
 /// Levels of nesting that a thread's usual stack holds with room to spare.
 const MAX_RECURSION: usize = 200;
 const MAX_INDENT: usize = 64;
+const MAX_RENDERED_BYTES: usize = 64 * 1024 * 1024;
+
+/// What was rendered so far; an error ends the rendering.
+#[derive(Default)]
+struct Rendered(Vec<u8>);
+
+impl std::io::Write for Rendered {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_RENDERED_BYTES {
+            return Err(std::io::Error::other(format!("expected a prompt of at most {MAX_RENDERED_BYTES} bytes")));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 pub struct ChatTemplate {
     environment: Environment<'static>,
@@ -44,7 +63,9 @@ impl ChatTemplate {
         let now = move |format: String| strftime(&format, now_unix_seconds);
         let context = context! { strftime_now => Value::from_function(now), ..Value::from_serialize(&variables) };
         let template = self.environment.get_template(NAME).map_err(|error| describe(&error))?;
-        template.render(context).map_err(|error| describe(&error))
+        let mut rendered = Rendered::default();
+        template.render_captured_to(context, &mut rendered).map_err(|error| describe(&error))?;
+        String::from_utf8(rendered.0).map_err(|error| error.to_string())
     }
 }
 

@@ -4,6 +4,8 @@ use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
 const MAX_DEPTH: usize = 128;
+/// A value that holds another several times, and so on, is small and has no end as text.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 pub struct JsonStyle {
     pub ensure_ascii: bool,
@@ -38,7 +40,7 @@ pub fn str_of(value: &Value) -> Result<String, Error> {
 }
 
 fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
-    check_depth(depth)?;
+    check_bounds(out, depth)?;
     match value.kind() {
         ValueKind::Undefined => out.push_str("Undefined"),
         ValueKind::None => out.push_str("None"),
@@ -112,7 +114,7 @@ pub fn json_of(value: &Value, style: &JsonStyle) -> Result<String, Error> {
 }
 
 fn write_json(out: &mut String, value: &Value, style: &JsonStyle, depth: usize) -> Result<(), Error> {
-    check_depth(depth)?;
+    check_bounds(out, depth)?;
     match value.kind() {
         ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
@@ -227,9 +229,13 @@ fn write_json_string(out: &mut String, text: &str, ensure_ascii: bool) {
     out.push('"');
 }
 
-fn check_depth(depth: usize) -> Result<(), Error> {
-    if depth <= MAX_DEPTH {
+fn check_bounds(out: &str, depth: usize) -> Result<(), Error> {
+    let limit = if depth > MAX_DEPTH {
+        format!("value nested deeper than {MAX_DEPTH}")
+    } else if out.len() > MAX_TEXT_BYTES {
+        format!("value of more than {MAX_TEXT_BYTES} bytes")
+    } else {
         return Ok(());
-    }
-    Err(Error::new(ErrorKind::InvalidOperation, format!("value nested deeper than {MAX_DEPTH}")))
+    };
+    Err(Error::new(ErrorKind::InvalidOperation, limit))
 }
