@@ -89,7 +89,9 @@ void RawConnection::SendRequest(const std::string& path, const nlohmann::json& b
 std::string RawConnection::ReadUntil(const std::string& end) {
   std::string text;
   char bytes[4096];
-  while (text.find(end) == std::string::npos) {
+  size_t searched = 0;  // no `end` begins before
+  while (text.find(end, searched) == std::string::npos) {
+    searched = text.size() < end.size() ? 0 : text.size() - end.size() + 1;
     const ssize_t received = recv(socket_, bytes, sizeof(bytes), 0);
     if (received <= 0) break;
     text.append(bytes, static_cast<size_t>(received));
