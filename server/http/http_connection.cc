@@ -48,10 +48,14 @@ HttpConnection::~HttpConnection() {
 
 bool HttpConnection::WaitForRequest(Duration timeout) { return begin_ < end_ || Fill(clock_.Now() + timeout); }
 
-// Closing with unread bytes would reset the connection, and the response might be lost with it.
 void HttpConnection::Refuse(const std::string& response) {
   write_timeout_ = kLingerTime;
   write(response.data(), response.size());
+  EndResponses();
+}
+
+// Closing with unread bytes would reset the connection, and the response might be lost with it.
+void HttpConnection::EndResponses() {
   shutdown(socket_, SHUT_WR);
   const TimePoint deadline = clock_.Now() + kLingerTime;
   while (Fill(deadline)) begin_ = end_;

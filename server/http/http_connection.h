@@ -28,6 +28,8 @@ class HttpConnection : public httplib::Stream {
 
   // Writes `response` to a client whose request is not wanted, and closes so that it can read it.
   void Refuse(const std::string& response);
+  // Says that no more responses come, and waits a little for the client to read those that did.
+  void EndResponses();
 
   bool is_readable() const override;
   // False once the other side has closed.

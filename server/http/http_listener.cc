@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "server/http/connection_threads.h"
 #include "server/http/http_error.h"
 
@@ -13,6 +14,15 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxWaitingRefusals = 64;  // connections past the limit that wait for their 503
+
+// Whether everybody must find the same end of a request. A proxy that finds another would let one client's bytes pass
+// as a request of the next one.
+bool HasClearEnd(const httplib::Request& request) {
+  const size_t num_lengths = request.get_header_value_count("Content-Length");
+  const size_t num_encodings = request.get_header_value_count("Transfer-Encoding");
+  if (num_lengths + num_encodings > 1) return false;
+  return num_encodings == 0 || absl::EqualsIgnoreCase(request.get_header_value("Transfer-Encoding"), "chunked");
+}
 
 }  // namespace
 
@@ -99,9 +109,12 @@ void HttpListener::ServeRequests(HttpConnection& connection, OpenConnection& ope
   while (open.SetBusy(false) && connection.WaitForRequest(limits_.idle_timeout) && open.SetBusy(true)) {
     connection.SetReadDeadline(clock_.Now() + limits_.request_timeout);
     bool is_closed = false;
+    bool is_end_clear = false;  // of what is not understood it never is
+    const auto look_at_end = [&](const httplib::Request& request) { is_end_clear = HasClearEnd(request); };
     const bool is_served = process_request(connection, remote_ip, remote_port, local_ip, local_port,
-                                           /*close_connection=*/false, is_closed, nullptr);
+                                           /*close_connection=*/false, is_closed, look_at_end);
     if (!is_served || is_closed) return;
+    if (!is_end_clear) return connection.EndResponses();
   }
 }
 

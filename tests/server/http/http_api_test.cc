@@ -303,5 +303,32 @@ TEST_CASE("the page and what it needs come from this server alone") {
   CHECK(page.find("v1/chat/completions") != std::string::npos);
 }
 
+TEST_CASE("bytes behind a request whose end is not clear are no request") {
+  TestServer server(WithHttp());
+  const std::string next = "GET /ready HTTP/1.1\r\n\r\n";
+  const std::string body = R"({"prompt": "abc"})";
+  const std::string length = "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  const std::string post = "POST /tokenize HTTP/1.1\r\n" + length;
+  for (const std::string& unclear : {"nonsense\r\n\r\n" + next, post + "Content-Length: 3\r\n\r\n" + body + next,
+                                     post + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + next,
+                                     "GET /health HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n" + next,
+                                     "GET /health HTTP/1.1\r\nContent-Length: " + std::to_string(next.size()) +
+                                         "\r\nConnection: close\r\n\r\n" + next}) {
+    INFO(unclear);
+    RawConnection connection(server);
+    connection.Send(unclear);
+    const std::string answer = connection.ReadToEnd();
+    CHECK(answer.starts_with("HTTP/1.1 "));
+    CHECK(answer.find("HTTP/1.1 ", 1) == std::string::npos);
+  }
+  // What is clear is served, and what follows it too; a body that nobody wants is no request either.
+  RawConnection connection(server);
+  connection.Send("GET /health HTTP/1.1\r\nContent-Length: " + std::to_string(next.size()) + "\r\n\r\n" + next);
+  connection.Send("GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n");
+  const std::string answers = connection.ReadToEnd();
+  CHECK(answers.find("# TYPE") != std::string::npos);
+  CHECK(answers.find("HTTP/1.1 ", answers.find("HTTP/1.1 ", 1) + 1) == std::string::npos);
+}
+
 }  // namespace
 }  // namespace quire::testing
