@@ -14,10 +14,8 @@ namespace quire {
 std::shared_ptr<GenerationCall> GenerationCall::Start(const GenerationPipeline& pipeline, GenerationInput input,
                                                       std::shared_ptr<GenerationListener> listener) {
   std::shared_ptr<GenerationCall> call(new GenerationCall(pipeline, std::move(input), std::move(listener)));
-  absl::Status queued = pipeline.rate_limiter->Admit(call->input_.tenant);
-  if (queued.ok()) {
-    queued = pipeline.text_executor->PostEncode(BytesOf(call->input_.prompt), [call] { call->EncodePrompt(); });
-  }
+  const absl::Status queued =
+      pipeline.text_executor->PostEncode(BytesOf(call->input_.prompt), [call] { call->EncodePrompt(); });
   if (!queued.ok()) call->strand_->Post([call, queued] { call->EndBeforeEngine(queued); });
   return call;
 }

@@ -126,6 +126,7 @@ absl::StatusOr<GenerationInput> GenerationService::ToInput(Context* context, con
   input.skip_reading_prefix_cache = parsed.skip_reading_prefix_cache();
   input.sampling = ToSamplingParams(parsed.sampling());
   input.include_special_tokens = parsed.sampling().include_special_tokens();
+  QUIRE_RETURN_IF_ERROR(pipeline_.rate_limiter->Admit(input.tenant));
   return input;
 }
 

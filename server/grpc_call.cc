@@ -2,20 +2,28 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string>
 
 #include "engine/base/status.h"
+#include "server/security/loopback.h"
 #include "server/request_translation.h"
 
 namespace quire {
 namespace {
 
 // A peer is told as "ipv4:127.0.0.1:50000" or "ipv6:%5B::1%5D:50000", or "unix:PATH".
-bool IsLoopback(const std::string& peer) {
-  for (const char* beginning : {"ipv4:127.", "ipv6:%5B::1%5D:", "ipv6:[::1]:", "ipv6:%5B::ffff:127.", "unix:"}) {
-    if (peer.starts_with(beginning)) return true;
-  }
-  return false;
+bool IsLoopbackPeer(const std::string& peer) {
+  constexpr std::string_view kV4 = "ipv4:";
+  constexpr std::string_view kV6 = "ipv6:";
+  constexpr std::string_view kBracketBegin = "%5B";
+  constexpr std::string_view kBracketEnd = "%5D";
+  if (peer.starts_with(kV4)) return IsLoopbackIp(HostOf(peer.substr(kV4.size())));
+  if (!peer.starts_with(kV6)) return peer.starts_with("unix:");
+  const size_t begin = peer.find(kBracketBegin);
+  const size_t end = peer.find(kBracketEnd);
+  if (begin == std::string::npos || end == std::string::npos) return IsLoopbackIp(HostOf(peer.substr(kV6.size())));
+  return IsLoopbackIp(peer.substr(begin + kBracketBegin.size(), end - begin - kBracketBegin.size()));
 }
 
 bool IsPrintable(char c) { return c >= ' ' && c <= '~'; }
@@ -24,12 +32,15 @@ bool IsPrintable(char c) { return c >= ' ' && c <= '~'; }
 
 CallOrigin OriginOf(const grpc::CallbackServerContext& context) {
   return {.metadata = [&context](std::string_view key) -> std::optional<std::string> {
-            const auto& metadata = context.client_metadata();
-            const auto found = metadata.find(grpc::string_ref(key.data(), key.size()));
-            if (found == metadata.end()) return std::nullopt;
-            return std::string(found->second.data(), found->second.size());
+            const auto [begin, end] = context.client_metadata().equal_range(grpc::string_ref(key.data(), key.size()));
+            if (begin == end) return std::nullopt;
+            std::string value(begin->second.data(), begin->second.size());
+            for (auto next = std::next(begin); next != end; ++next) {
+              value += StrCat(", ", std::string_view(next->second.data(), next->second.size()));
+            }
+            return value;
           },
-          .is_loopback = IsLoopback(context.peer())};
+          .is_loopback = IsLoopbackPeer(context.peer())};
 }
 
 absl::StatusOr<std::string> RequestIdOf(const std::string& asked, std::string_view prefix, RequestIds* request_ids,

@@ -107,9 +107,10 @@ GrpcListener::~GrpcListener() {
 }
 
 void GrpcListener::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor,
-                         int64_t max_connections) {
+                         int64_t max_connections, std::function<void()> before_each) {
   acceptor_ = std::move(acceptor);
   max_connections_ = max_connections;
+  before_each_ = std::move(before_each);
   Watch(stop_fd_, EPOLLIN);
   for (const int fd : listening_fds_) Watch(fd, EPOLLIN);
   thread_ = std::thread([this] { Run(); });
@@ -157,6 +158,7 @@ void GrpcListener::HandOver(int fd) {
     close(fd);
     return TellOfRefusal();
   }
+  before_each_();
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY);
   open_fds_.insert(second_fd);
   Watch(second_fd, 0);  // hanging up is told without being asked for

@@ -3,6 +3,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,8 +30,10 @@ class GrpcListener {
   // HOST:PORT, with the port that was bound.
   const std::string& address() const { return address_; }
 
-  // From now on hands connections to `acceptor`, while fewer than `max_connections` are open.
-  void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor, int64_t max_connections);
+  // From now on hands connections to `acceptor`, while fewer than `max_connections` are open. `before_each` is called
+  // on the listener's thread before each of them.
+  void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor, int64_t max_connections,
+             std::function<void()> before_each);
 
  private:
   explicit GrpcListener(std::string address);
@@ -49,6 +52,7 @@ class GrpcListener {
   std::vector<int> listening_fds_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   int64_t max_connections_ = 0;
+  std::function<void()> before_each_;
   // Of each connection that gRPC has, a second descriptor. It hangs up when gRPC shuts the connection down, whoever
   // closed it: that is how its end is seen.
   std::unordered_set<int> open_fds_;

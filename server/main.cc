@@ -14,6 +14,7 @@
 #include "engine/runtime/process_memory.h"
 #include "server/descriptor_limit.h"
 #include "server/dry_run.h"
+#include "server/security/security.h"
 #include "server/server.h"
 #include "server/server_config.h"
 #include "server/service_manager.h"
@@ -63,8 +64,17 @@ void Reload(const Arguments& arguments, Server& server) {
   const absl::Status status = command.ok() ? log::SetLevel(command->config.log_level) : command.status();
   if (!status.ok()) log::Error("the log level stays as it is: {}", std::string(status.message()));
   server.Reload();
-  log::Info("SIGHUP: keys, certificates and the log level are read again");
+  log::Info("SIGHUP: keys, certificates and the log level were read again");
   NotifyServiceManager("READY=1");
+}
+
+// A model that has answered once. What takes no time to be found wrong is found first.
+absl::StatusOr<ServedModel> Load(const ServerConfig& config, const Clock& clock, const ProcessSignals& signals) {
+  const TerminationAtOnce until_loaded(signals);
+  QUIRE_RETURN_IF_ERROR(LoadSecurity(config, &clock).status());
+  QUIRE_ASSIGN_OR_RETURN(ServedModel model, LoadServedModel(config, &clock));
+  QUIRE_RETURN_IF_ERROR(WarmUp(model.engine.get()));
+  return model;
 }
 
 int Serve(const ServerConfig& config, const Arguments& arguments) {
@@ -72,10 +82,9 @@ int Serve(const ServerConfig& config, const Arguments& arguments) {
   const SteadyClock clock;
   if (const absl::Status status = log::Configure(config.log_level, config.log_format); !status.ok())
     return Fail(status);
-  absl::StatusOr<ServedModel> model = LoadServedModel(config, &clock);
+  absl::StatusOr<ServedModel> model = Load(config, clock, signals);
   if (!model.ok()) return Fail(model.status());
   std::string description = model->Describe();
-  if (const absl::Status status = WarmUp(model->engine.get()); !status.ok()) return Fail(status);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, *std::move(model), &clock);
   if (!server.ok()) return Fail(server.status());
 

@@ -29,10 +29,8 @@
 #include "server/metrics/metrics.h"
 #include "server/request_ids.h"
 #include "server/response_translation.h"
-#include "server/security/authenticator.h"
 #include "server/security/rate_limiter.h"
-#include "server/security/reloadable_file.h"
-#include "server/security/tls.h"
+#include "server/security/security.h"
 #include "server/serving_memory.h"
 #include "server/serving_state.h"
 #include "server/stall_watchdog.h"
@@ -68,23 +66,10 @@ void SetConnectionPolicy(const ServerConfig& config, grpc::ServerBuilder* builde
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, ToMilliseconds(config.grpc_max_connection_age_seconds));
 }
 
-// Who may call, and how connections are protected.
-struct Security {
-  std::unique_ptr<Authenticator> authenticator;
-  std::unique_ptr<ReloadableFile<TlsContext>> tls;  // null: no TLS
-};
-
-absl::StatusOr<Security> LoadSecurity(const ServerConfig& config, const Clock* clock) {
-  Security security = {.authenticator = MakeKeylessAuthenticator(), .tls = nullptr};
-  if (!config.api_keys.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(security.authenticator, MakeKeyAuthenticator(config.api_keys, clock));
-  }
-  if (!config.tls.enabled()) return security;
-  std::vector<std::string> paths = {config.tls.certificate, config.tls.key};
-  if (!config.tls.client_ca.empty()) paths.push_back(config.tls.client_ca);
-  QUIRE_ASSIGN_OR_RETURN(security.tls, ReloadableFile<TlsContext>::Create(
-                                           paths, [files = config.tls] { return TlsContext::Load(files); }, clock));
-  return security;
+// A server of this machine alone that asks for no credentials takes callers for this machine's users: it may not be
+// reached by a name that somebody else's DNS turned to this machine's address.
+bool NamesMayLie(const ServerConfig& config) {
+  return config.api_keys.empty() && config.tls.client_ca.empty() && !config.allow_unauthenticated;
 }
 
 class GrpcServer : public Server {
@@ -122,7 +107,8 @@ class GrpcServer : public Server {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeGrpcCredentials(config.tls));
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        MakeGrpcCredentials(security_.grpc_tls_files()));
     // gRPC would make room for as much as it guesses that a connection sends next, up to 4 MiB of the quota below, and
     // end calls for the lack of it.
     builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
@@ -143,7 +129,9 @@ class GrpcServer : public Server {
     serving_.Start(server_->GetHealthCheckService());
     watchdog_.emplace(model_.engine.get(), clock_, stall_seconds_,
                       [this](bool stalled) { serving_.SetStalled(stalled); });
-    listener_->Start(std::move(acceptor), config.grpc_max_connections);
+    listener_->Start(std::move(acceptor), config.grpc_max_connections, [this] {
+      if (security_.tls != nullptr) security_.tls->Get();
+    });
     return absl::OkStatus();
   }
 
@@ -152,8 +140,9 @@ class GrpcServer : public Server {
                                .max_body_bytes = config.http_max_body_bytes,
                                .request_timeout = ToDuration(config.http_request_seconds),
                                .idle_timeout = ToDuration(config.http_idle_seconds)};
-    QUIRE_ASSIGN_OR_RETURN(const CrossOrigin cross_origin,
-                           CrossOrigin::Parse("http_allowed_origins", config.http_allowed_origins));
+    QUIRE_ASSIGN_OR_RETURN(
+        const CrossOrigin cross_origin,
+        CrossOrigin::Parse("http_allowed_origins", config.http_allowed_origins, NamesMayLie(config)));
     const HttpServerParts parts = {.openai = &openai_,
                                    .serving = &serving_,
                                    .metrics = &metrics_,
@@ -170,7 +159,7 @@ class GrpcServer : public Server {
 
   void Reload() override {
     security_.authenticator->Reload();
-    if (security_.tls != nullptr) security_.tls->Look();
+    if (security_.tls != nullptr) security_.tls->Reload();
   }
 
   void Shutdown(Duration drain) override {

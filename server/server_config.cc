@@ -12,6 +12,7 @@
 #include "engine/base/status.h"
 #include "engine/base/version.h"
 #include "server/security/api_keys.h"
+#include "server/security/loopback.h"
 #include "server/server_settings.h"
 
 namespace quire {
@@ -63,9 +64,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text.str();
 }
 
-bool IsLoopback(const std::string& address) {
-  const std::string host = address.substr(0, address.rfind(':'));
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+bool IsOfThisMachine(const std::string& address) {
+  const std::string host = HostOf(address);
+  return host == "localhost" || IsLoopbackIp(host);
 }
 
 // Whoever reaches a server that asks for no credentials may use it, and see what others do.
@@ -75,7 +76,7 @@ absl::Status CheckExposure(const ServerConfig& config) {
   }
   for (const auto& [field, address] :
        {std::pair("grpc_listen", config.grpc_listen), {"http_listen", config.http_listen}}) {
-    if (address.empty() || IsLoopback(address)) continue;
+    if (address.empty() || IsOfThisMachine(address)) continue;
     return InvalidArgument(field, StrCat("\"", address, "\""),
                            "an address of this machine alone (127.0.0.1, [::1]), or --api-keys, --tls-client-ca or "
                            "--allow-unauthenticated");
@@ -151,7 +152,6 @@ class Parser {
       QUIRE_RETURN_IF_ERROR(SetFromFlag(setting, text, &result.config));
     }
     QUIRE_RETURN_IF_ERROR(CheckTlsFiles(result.config.tls));
-    QUIRE_RETURN_IF_ERROR(CheckExposure(result.config));
     if (print_config_) {
       result.action = CommandLine::Action::kPrint;
       result.text = result.config.ToJson();
@@ -160,6 +160,8 @@ class Parser {
     } else if (dry_run_) {
       result.action = CommandLine::Action::kDryRun;
       result.as_json = as_json_;
+    } else {
+      QUIRE_RETURN_IF_ERROR(CheckExposure(result.config));
     }
     return result;
   }

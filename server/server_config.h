@@ -23,7 +23,7 @@ struct ServerConfig {
   double http_request_seconds = 15;             // for all of a request to come in
   double http_idle_seconds = 60;                // between the requests of a connection
   std::string http_allowed_origins;             // whose pages may ask; with commas between; "*": all
-  int64_t grpc_max_connections = 512;           // open at once; more are closed at once
+  int64_t grpc_max_connections = 256;           // open at once; more are closed at once
   int64_t grpc_max_concurrent_streams = 1024;   // calls at once on a connection; more wait for one to end
   double grpc_max_connection_age_seconds = 0;   // then a connection takes no further call; 0: any age
   EngineConfig engine;

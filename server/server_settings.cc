@@ -67,7 +67,9 @@ std::vector<ServerSetting> ServingSettings() {
           "http_allowed_origins", "ORIGINS",
           "Sites whose pages may ask over HTTP (CORS): SCHEME://HOST[:PORT] with commas between, or *; empty: none.",
           [](ServerConfig& c) -> std::string& { return c.http_allowed_origins; },
-          [](const std::string& origins) { return CrossOrigin::Parse("http_allowed_origins", origins).status(); }),
+          [](const std::string& origins) {
+            return CrossOrigin::Parse("http_allowed_origins", origins, /*names_may_lie=*/false).status();
+          }),
       IntegerSetting("grpc_max_connections",
                      "Most gRPC connections open at once, in [1, 100000], each of many calls; more are closed at once.",
                      1, 100000, [](ServerConfig& c) -> int64_t& { return c.grpc_max_connections; }),

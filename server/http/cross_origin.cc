@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "engine/base/status.h"
 #include "server/http/http_error.h"
+#include "server/security/loopback.h"
 
 namespace quire {
 namespace {
@@ -45,8 +46,10 @@ void AnswerPreflight(httplib::Response& response) {
 
 }  // namespace
 
-absl::StatusOr<CrossOrigin> CrossOrigin::Parse(const std::string& field, const std::string& origins) {
+absl::StatusOr<CrossOrigin> CrossOrigin::Parse(const std::string& field, const std::string& origins,
+                                               bool names_may_lie) {
   CrossOrigin result;
+  result.names_may_lie_ = names_may_lie;
   for (const absl::string_view part : absl::StrSplit(origins, ',', absl::SkipEmpty())) {
     std::string origin(part);
     if (origin != "*" && !IsOrigin(origin)) {
@@ -61,6 +64,11 @@ absl::StatusOr<CrossOrigin> CrossOrigin::Parse(const std::string& field, const s
 Server::HandlerResponse CrossOrigin::Check(const httplib::Request& request, httplib::Response& response) const {
   response.set_header("X-Content-Type-Options", "nosniff");
   response.set_header("X-Frame-Options", "DENY");
+  const std::string host = request.get_header_value("Host");
+  if (names_may_lie_ && !host.empty() && !IsIpOrLocalhost(HostOf(host))) {
+    SetError(403, "Host: a server without keys is reached by an IP address or as localhost only", response);
+    return Server::HandlerResponse::Handled;
+  }
   const std::string origin = request.get_header_value("Origin");
   if (!request.has_header("Origin") || IsOwn(origin, request)) return Server::HandlerResponse::Unhandled;
   if (!IsAllowed(origin)) {

@@ -17,7 +17,9 @@ class CrossOrigin {
   // None but the server's own page's.
   CrossOrigin() = default;
   // `origins` are SCHEME://HOST[:PORT] with commas between, "*" for all, or empty. INVALID_ARGUMENT, for `field`.
-  static absl::StatusOr<CrossOrigin> Parse(const std::string& field, const std::string& origins);
+  // With `names_may_lie`, requests for a host that is neither an IP address nor localhost are refused: a page whose
+  // name was turned to this machine's address (DNS rebinding) would be of the server's own origin.
+  static absl::StatusOr<CrossOrigin> Parse(const std::string& field, const std::string& origins, bool names_may_lie);
 
   // Before any handler: answers what may not go on, and a browser's question whether a request may be sent, and lets
   // others pass. A page that browsers show in another one's frame could be clicked unseen: so none may be.
@@ -27,6 +29,7 @@ class CrossOrigin {
   bool IsAllowed(const std::string& origin) const;
 
   std::vector<std::string> origins_;
+  bool names_may_lie_ = false;
 };
 
 }  // namespace quire

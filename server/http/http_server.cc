@@ -13,6 +13,7 @@
 #include "server/http/http_error.h"
 #include "server/http/json_text.h"
 #include "server/proto_json.h"
+#include "server/security/loopback.h"
 #include "server/serving_memory.h"
 
 namespace quire {
@@ -31,17 +32,17 @@ void SetJsonOrError(const absl::StatusOr<Json>& json, HttpResponse& response) {
   json.ok() ? SetJson(*json, response) : SetError(json.status(), response);
 }
 
-bool IsLoopback(const std::string& ip) {
-  return ip.starts_with("127.") || ip == "::1" || ip.starts_with("::ffff:127.");
-}
-
 CallOrigin OriginOf(const HttpRequest& request) {
   return {.metadata = [&request](std::string_view key) -> std::optional<std::string> {
             const std::string name(key);
             if (!request.has_header(name)) return std::nullopt;
-            return request.get_header_value(name);
+            std::string value = request.get_header_value(name);
+            for (size_t i = 1; i < request.get_header_value_count(name); ++i) {
+              value += StrCat(", ", request.get_header_value(name, "", i));
+            }
+            return value;
           },
-          .is_loopback = IsLoopback(request.remote_addr)};
+          .is_loopback = IsLoopbackIp(request.remote_addr)};
 }
 
 // What httplib itself refuses.
@@ -66,6 +67,8 @@ void ExplainException(const HttpRequest& request, HttpResponse& response, std::e
   }
   SetError(500, "an error of the server's own; its log has more", response);
 }
+
+constexpr int kBacklog = 1024;
 
 void SetAddressOptions(socket_t socket) {
   // Two servers on one port would share its connections in silence, so no SO_REUSEPORT, which httplib would set.
@@ -111,12 +114,18 @@ absl::Status HttpServer::Bind(const std::string& address) {
   const std::string bare_host = is_bracketed ? host.substr(1, host.size() - 2) : host;
   int port = 0;
   const bool is_number = absl::SimpleAtoi(address.substr(colon + 1), &port);
-  listener_.set_socket_options(SetAddressOptions);
+  socket_t socket = INVALID_SOCKET;
+  listener_.set_socket_options([&socket](socket_t new_socket) {
+    socket = new_socket;
+    SetAddressOptions(new_socket);
+  });
   if (is_number && port == 0)
     port = listener_.bind_to_any_port(bare_host);
   else if (!is_number || !listener_.bind_to_port(bare_host, port))
     port = -1;
   if (port <= 0) return InvalidArgument("http_listen", address, "an address of this machine whose port is not in use");
+  // httplib lets five connections wait to be accepted.
+  listen(socket, kBacklog);
   address_ = StrCat(host, ":", port);
   return absl::OkStatus();
 }
@@ -137,13 +146,18 @@ void HttpServer::Post(const std::string& path, Handle handle) {
     if (!caller.ok()) {
       // Bytes that stay unread would be taken for the connection's next request.
       reader([](const char*, size_t) { return true; });
-      return SetError(caller.status(), response);
+      return Refuse(caller.status(), response);
     }
     const absl::StatusOr<Json> body = ReadJsonBody(request, reader, parts_.openai->max_json_values(), &body_memory_);
     if (body.ok()) return handle(request, *caller, *body, response);
-    // httplib has set it for a body that is too large.
-    if (response.status < 400) SetError(body.status(), response);
+    // httplib has set the answer to a body that is too large.
+    response.status < 400 ? Refuse(body.status(), response) : parts_.metrics->requests().CountRefusal(body.status());
   });
+}
+
+void HttpServer::Refuse(const absl::Status& status, HttpResponse& response) const {
+  parts_.metrics->requests().CountRefusal(status);
+  SetError(status, response);
 }
 
 void HttpServer::AddApi() {

@@ -59,6 +59,8 @@ class HttpServer {
   void Get(const std::string& path, Handle handle);
   template <typename Handle>
   void Post(const std::string& path, Handle handle);
+  // Counts it among the refused requests, and answers with it.
+  void Refuse(const absl::Status& status, httplib::Response& response) const;
 
   const HttpServerParts parts_;
   BodyMemory body_memory_;

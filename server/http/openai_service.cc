@@ -142,6 +142,9 @@ void OpenAiService::Complete(OpenAiKind kind, const httplib::Request& request, c
   absl::StatusOr<std::vector<GenerationInput>> inputs =
       ToInputs(*parsed, caller, request_id, TraceIdIn(request.get_header_value(std::string(kTraceParentKey))));
   if (!inputs.ok()) return refuse(inputs.status());
+  if (const absl::Status status = pipeline_.rate_limiter->Admit(caller.tenant, parsed->num_choices()); !status.ok()) {
+    return refuse(status);
+  }
 
   auto answer =
       std::make_unique<HttpAnswer>(pipeline_, stream_memory_, *std::move(inputs), request.is_connection_closed);

@@ -114,6 +114,7 @@ absl::StatusOr<GenerationInput> KserveService::ToInput(Context* context, const B
   input.sampling = std::move(parsed.parameters.sampling);
   input.include_special_tokens = parsed.parameters.include_special_tokens;
   *form = std::move(parsed.form);
+  QUIRE_RETURN_IF_ERROR(pipeline_.rate_limiter->Admit(input.tenant));
   return input;
 }
 

@@ -6,16 +6,18 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "engine/base/check.h"
 #include "engine/base/status.h"
-#include "server/shown_json.h"
 
 namespace quire {
 namespace {
@@ -24,22 +26,26 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxTenantBytes = 64;
 constexpr size_t kKeyBytes = 32;
+constexpr uintmax_t kMaxFileBytes = 4 << 20;  // some 30,000 keys
 constexpr const char* kKeyPrefix = "quire_";  // so that leaked keys are found by tools that look for them
 
 std::string Hex(std::span<const uint8_t> bytes) {
   return absl::BytesToHexString(std::string(bytes.begin(), bytes.end()));
 }
 
+std::string TypeOf(const Json& value) { return StrCat("a value of type ", value.type_name()); }
+
+// Anything of the file may be a key, put there by mistake: messages, which are logged, tell types and lengths alone.
 absl::Status CheckMembers(const std::string& field, const Json& entry) {
-  if (!entry.is_object()) return InvalidArgument(field, ShownJson(entry), "an object");
+  if (!entry.is_object()) return InvalidArgument(field, TypeOf(entry), "an object");
   for (const auto& [name, value] : entry.items()) {
     const bool is_text = name == "sha256" || name == "tenant" || name == "comment";
     if (!is_text && name != "admin") {
-      return InvalidArgument(StrCat(field, ".", name), "an unknown key", "sha256, tenant, admin or comment");
+      return InvalidArgument(field, "a member of another name", "sha256, tenant, admin and comment");
     }
-    if (is_text && !value.is_string()) return InvalidArgument(StrCat(field, ".", name), ShownJson(value), "a string");
+    if (is_text && !value.is_string()) return InvalidArgument(StrCat(field, ".", name), TypeOf(value), "a string");
     if (!is_text && !value.is_boolean()) {
-      return InvalidArgument(StrCat(field, ".", name), ShownJson(value), "true or false");
+      return InvalidArgument(StrCat(field, ".", name), TypeOf(value), "true or false");
     }
   }
   return absl::OkStatus();
@@ -51,7 +57,6 @@ absl::Status ReadHash(const std::string& field, const Json& entry, std::span<uin
   const bool is_read = OPENSSL_hexstr2buf_ex(hash.data(), hash.size(), &num_bytes, hex.c_str(), '\0') == 1;
   if (is_read && num_bytes == hash.size()) return absl::OkStatus();
   ERR_clear_error();
-  // What stands there may be the key itself, by mistake: not repeated in a message that is logged.
   return InvalidArgument(StrCat(field, ".sha256"), StrCat(hex.size(), " bytes"), "64 hexadecimal digits");
 }
 
@@ -71,6 +76,7 @@ absl::StatusOr<ApiKeys> ApiKeys::Parse(const std::string& text, const std::strin
   const bool has_keys = json.is_object() && json.size() == 1 && json.contains("keys") && json["keys"].is_array();
   if (!has_keys) return InvalidArgument(path, "something else", "a JSON object {\"keys\": [...]}");
   ApiKeys keys;
+  std::set<Hash> hashes;
   for (size_t i = 0; i < json["keys"].size(); ++i) {
     const std::string field = StrCat(path, ": keys[", i, "]");
     const Json& json_entry = json["keys"][i];
@@ -79,18 +85,24 @@ absl::StatusOr<ApiKeys> ApiKeys::Parse(const std::string& text, const std::strin
                    .caller = {.tenant = json_entry.value("tenant", ""), .is_admin = json_entry.value("admin", false)}};
     QUIRE_RETURN_IF_ERROR(ReadHash(field, json_entry, entry.sha256));
     QUIRE_RETURN_IF_ERROR(CheckTenantName(StrCat(field, ".tenant"), entry.caller.tenant));
-    const bool is_there =
-        std::ranges::any_of(keys.entries_, [&](const Entry& other) { return other.sha256 == entry.sha256; });
-    if (is_there) return InvalidArgument(StrCat(field, ".sha256"), "that of an entry before it", "a key only once");
+    if (!hashes.insert(entry.sha256).second) {
+      return InvalidArgument(StrCat(field, ".sha256"), "that of an entry before it", "a key only once");
+    }
     keys.entries_.push_back(std::move(entry));
   }
   return keys;
 }
 
 absl::StatusOr<ApiKeys> ApiKeys::Load(const std::string& path) {
+  std::error_code error;
+  const uintmax_t num_bytes = std::filesystem::file_size(path, error);
+  if (!error && num_bytes > kMaxFileBytes) {
+    return InvalidArgument("api_keys", StrCat("\"", path, "\" of ", num_bytes, " bytes"),
+                           StrCat("a file of at most ", kMaxFileBytes, " bytes"));
+  }
   std::ifstream file(path);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  if (error || !file || !(text << file.rdbuf())) {
     return InvalidArgument("api_keys", StrCat("\"", path, "\""), "a file that can be read and is not empty");
   }
   return Parse(text.str(), path);

@@ -29,7 +29,9 @@ std::optional<std::string_view> KeyIn(std::string_view authorization) {
                           std::ranges::equal(authorization.substr(0, kScheme.size()), kScheme,
                                              [](unsigned char a, char b) { return std::tolower(a) == b; });
   if (!has_scheme) return std::nullopt;
-  return authorization.substr(kScheme.size());
+  authorization.remove_prefix(kScheme.size());
+  authorization.remove_prefix(std::min(authorization.find_first_not_of(' '), authorization.size()));
+  return authorization;
 }
 
 class KeyAuthenticator : public Authenticator {
@@ -48,7 +50,7 @@ class KeyAuthenticator : public Authenticator {
     }
     return *std::move(caller);
   }
-  void Reload() override { keys_->Look(); }
+  void Reload() override { keys_->Reload(); }
 
  private:
   const std::unique_ptr<ReloadableFile<ApiKeys>> keys_;

@@ -13,7 +13,7 @@
 
 namespace quire {
 
-// The value of a call's metadata key, or of an HTTP request's header; or nothing.
+// The value of a call's metadata key, or of an HTTP request's header; several with ", " between; or nothing.
 using MetadataLookup = std::function<std::optional<std::string>(std::string_view key)>;
 
 // What a call says of itself, and where it comes from.
@@ -30,7 +30,7 @@ class Authenticator {
   // UNAUTHENTICATED, PERMISSION_DENIED or INVALID_ARGUMENT for a call that may not go on.
   virtual absl::StatusOr<Caller> Authenticate(const CallOrigin& origin) = 0;
 
-  // Looks now whether what it knows has changed.
+  // Reads now what it knows callers by.
   virtual void Reload() = 0;
 };
 

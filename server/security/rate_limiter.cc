@@ -36,18 +36,23 @@ Duration RateLimiter::Allowance::Until(double amount) const {
 
 RateLimiter::RateLimiter(RateLimitsByTenant limits, const Clock* clock) : limits_(std::move(limits)), clock_(clock) {}
 
-absl::Status RateLimiter::Admit(const std::string& name) {
+absl::Status RateLimiter::Admit(const std::string& name, int64_t num_requests) {
   const std::lock_guard lock(mutex_);
   Tenant* const tenant = Find(name);
   if (tenant == nullptr) return absl::OkStatus();
   const RateLimits& limits = limits_.contains(name) ? limits_.at(name) : limits_.at("*");
-  if (const Duration delay = tenant->requests.Until(1); delay > Duration::zero()) {
+  if (num_requests > limits.requests_per_minute.value_or(num_requests)) {
+    return NeverFits("n", StrCat(num_requests, " answers are ", num_requests, " requests, and the tenant's limit is ",
+                                 *limits.requests_per_minute, " a minute"));
+  }
+  const auto amount = static_cast<double>(num_requests);
+  if (const Duration delay = tenant->requests.Until(amount); delay > Duration::zero()) {
     return PastLimit("requests", *limits.requests_per_minute, delay);
   }
   if (const Duration delay = tenant->tokens.Until(1); delay > Duration::zero()) {
     return PastLimit("tokens", *limits.tokens_per_minute, delay);
   }
-  tenant->requests.Use(1);
+  tenant->requests.Use(amount);
   return absl::OkStatus();
 }
 

@@ -29,9 +29,9 @@ class RateLimiter {
   // `clock` must outlive the limiter.
   RateLimiter(RateLimitsByTenant limits, const Clock* clock);
 
-  // Counts a request; RESOURCE_EXHAUSTED (RATE_LIMITED) with the delay after which there is room again, and nothing is
-  // counted.
-  absl::Status Admit(const std::string& tenant);
+  // Counts requests that go together. RESOURCE_EXHAUSTED (RATE_LIMITED) with the delay after which there is room for
+  // all, or INVALID_ARGUMENT for more than there ever is: then nothing is counted.
+  absl::Status Admit(const std::string& tenant, int64_t num_requests = 1);
   void CountTokens(const std::string& tenant, int64_t num_tokens);
 
  private:

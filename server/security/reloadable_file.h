@@ -34,7 +34,7 @@ struct FileStamp {
     return {.device = static_cast<int64_t>(info.st_dev),
             .inode = static_cast<int64_t>(info.st_ino),
             .size = info.st_size,
-            .changed_nanoseconds = info.st_mtim.tv_sec * int64_t{1'000'000'000} + info.st_mtim.tv_nsec};
+            .changed_nanoseconds = info.st_ctim.tv_sec * int64_t{1'000'000'000} + info.st_ctim.tv_nsec};
   }
 };
 
@@ -60,10 +60,10 @@ class ReloadableFile {
     return value_;
   }
 
-  // Looks at the files now.
-  void Look() {
+  // Reads the files now, whether they seem to have changed or not.
+  void Reload() {
     const std::lock_guard lock(mutex_);
-    LookLocked();
+    ReloadLocked();
   }
 
  private:
@@ -88,10 +88,13 @@ class ReloadableFile {
 
   void LookLocked() {
     looked_ = clock_->Now();
-    if (Stamps() == stamps_) return;
+    if (Stamps() != stamps_) ReloadLocked();
+  }
+
+  void ReloadLocked() {
     const absl::Status loaded = LoadLocked();
     if (loaded.ok()) {
-      log::Info("{}: changed, and in force now", paths_.front());
+      log::Info("{}: read again, and in force now", paths_.front());
     } else {
       log::Error("what was loaded before stays in force: {}", std::string(loaded.message()));
     }

@@ -5,13 +5,23 @@
 #include <openssl/err.h>
 
 #include <array>
+#include <fstream>
+#include <sstream>
 
 #include "engine/base/status.h"
 
 namespace quire {
 namespace {
 
-constexpr unsigned kRefreshSeconds = 2;
+constexpr unsigned kRefreshSeconds = 1;
+
+// Empty for a file that can't be read, too: as PEM it is then refused.
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
 
 absl::Status CantUse(const char* setting, const std::string& path, const char* accepted) {
   std::array<char, 256> reason = {};
@@ -20,16 +30,16 @@ absl::Status CantUse(const char* setting, const std::string& path, const char* a
   return InvalidArgument(setting, StrCat("\"", path, "\" (", reason.data(), ")"), accepted);
 }
 
-absl::Status RequireClientsOf(const std::string& client_ca, SSL_CTX* context) {
+// False if the file has no certificates.
+bool RequireClientsOf(const std::string& client_ca, SSL_CTX* context) {
   STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(client_ca.c_str());
-  const bool is_loaded = names != nullptr && SSL_CTX_load_verify_locations(context, client_ca.c_str(), nullptr) == 1;
-  if (!is_loaded) return CantUse("tls_client_ca", client_ca, "a file with certificates in PEM");
   SSL_CTX_set_client_CA_list(context, names);
+  if (names == nullptr || SSL_CTX_load_verify_locations(context, client_ca.c_str(), nullptr) != 1) return false;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   // Sessions that are taken up again keep their client's certificate only under a name.
   constexpr unsigned char kSessionName[] = "quire";
   SSL_CTX_set_session_id_context(context, kSessionName, sizeof(kSessionName) - 1);
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace
@@ -41,19 +51,38 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Load(const TlsFiles& files) {
+void TlsFileCopies::Write(const TlsFiles& contents) const {
+  certificate_.Write(contents.certificate);
+  key_.Write(contents.key);
+  client_ca_.Write(contents.client_ca);
+}
+
+TlsFiles TlsFileCopies::paths(bool with_client_ca) const {
+  return {.certificate = certificate_.path(), .key = key_.path(), .client_ca = with_client_ca ? client_ca_.path() : ""};
+}
+
+// Read once, and then looked at in memory, so that what is found good is what is copied.
+absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Load(const TlsFiles& files, const TlsFileCopies* copies) {
+  const TlsFiles contents = {
+      .certificate = ReadFile(files.certificate), .key = ReadFile(files.key), .client_ca = ReadFile(files.client_ca)};
+  const TlsFileCopies loaded;
+  loaded.Write(contents);
+  const TlsFiles paths = loaded.paths(/*with_client_ca=*/true);
   std::unique_ptr<SSL_CTX, SslDeleter> context(SSL_CTX_new(TLS_server_method()));
   if (context == nullptr) return absl::InternalError("OpenSSL has no memory for a TLS context");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  if (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1) {
+  if (SSL_CTX_use_certificate_chain_file(context.get(), paths.certificate.c_str()) != 1) {
     return CantUse("tls_certificate", files.certificate, "a file with a certificate in PEM");
   }
-  if (SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+  if (SSL_CTX_use_PrivateKey_file(context.get(), paths.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     return CantUse("tls_key", files.key, "a file with the certificate's private key in PEM");
   }
-  if (!files.client_ca.empty()) QUIRE_RETURN_IF_ERROR(RequireClientsOf(files.client_ca, context.get()));
+  if (!files.client_ca.empty() && !RequireClientsOf(paths.client_ca, context.get())) {
+    return CantUse("tls_client_ca", files.client_ca, "a file with certificates in PEM");
+  }
+  if (copies != nullptr) copies->Write(contents);
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(context)));
 }
 

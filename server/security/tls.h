@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/security/memory_file.h"
 
 namespace quire {
 
@@ -28,11 +29,26 @@ struct SslDeleter {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 };
 
+// Copies of such files, in memory, each as it was last found good. gRPC watches these and not the files themselves,
+// since it would take whatever it finds there.
+class TlsFileCopies {
+ public:
+  void Write(const TlsFiles& contents) const;
+  // Their paths; of client_ca only if there is one.
+  TlsFiles paths(bool with_client_ca) const;
+
+ private:
+  const MemoryFile certificate_;
+  const MemoryFile key_;
+  const MemoryFile client_ca_;
+};
+
 // What TLS sessions are made with, TLS 1.2 or newer: the files' content. Thread-safe.
 class TlsContext {
  public:
-  // INVALID_ARGUMENT names the file that can't be used.
-  static absl::StatusOr<std::shared_ptr<const TlsContext>> Load(const TlsFiles& files);
+  // INVALID_ARGUMENT names the file that can't be used. Files that can be are copied to `copies`, if it is not null.
+  static absl::StatusOr<std::shared_ptr<const TlsContext>> Load(const TlsFiles& files,
+                                                                const TlsFileCopies* copies = nullptr);
 
   // A session in the server's part, or null without memory.
   std::unique_ptr<SSL, SslDeleter> NewSession() const;
@@ -43,7 +59,7 @@ class TlsContext {
   const std::unique_ptr<SSL_CTX, SslDeleter> context_;
 };
 
-// The same for gRPC, which looks at the files itself, every few seconds.
+// The same for gRPC, which looks at the files itself, once a second. Without any, there is no TLS.
 std::shared_ptr<grpc::ServerCredentials> MakeGrpcCredentials(const TlsFiles& files);
 
 }  // namespace quire

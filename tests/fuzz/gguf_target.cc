@@ -13,7 +13,7 @@
 #include "engine/text/tokenizer.h"
 #include "server/serving_memory.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/fuzz/memory_file.h"
+#include "server/security/memory_file.h"
 
 namespace quire::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/text/text_memory.h"
 #include "engine/text/tokenizer.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/fuzz/memory_file.h"
+#include "server/security/memory_file.h"
 #include "tests/fuzz/tokenizer_check.h"
 #include "tests/support/gguf_writer.h"
 

@@ -36,7 +36,7 @@ struct TestServerOptions {
   QueueLimits queue_limits = {};
   int64_t max_stream_buffer_bytes = 4 << 20;
   double stall_seconds = 30;
-  int64_t grpc_max_connections = 512;
+  int64_t grpc_max_connections = 256;
   std::string http_listen = {};  // none
   std::string http_allowed_origins = {};
   int64_t http_max_connections = 64;

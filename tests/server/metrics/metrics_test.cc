@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include "tests/server/gate.h"
 #include "tests/server/http/http_client.h"
 #include "tests/server/metrics/metrics_text.h"
+#include "tests/server/stream_drain.h"
 #include "tests/server/test_server.h"
 
 namespace quire::testing {
@@ -100,12 +102,13 @@ TEST_CASE("gauges are GetCacheStats' figures while requests run, and back at zer
   const auto stream = server.generation().GenerateStream(&context, TextRequest("abc"));
   v1::GenerateStreamResponse message;
   REQUIRE(stream->Read(&message));
+  auto drain = std::make_unique<StreamDrain>(stream.get());
   std::map<std::string, double> metrics = MetricsOf(client);
   CHECK(metrics.at(std::string("vllm:num_requests_running") + kModel) == 1);
   CHECK(metrics.at("quire_kv_used_bytes") > 0);
   CHECK(metrics.at(std::string("vllm:kv_cache_usage_perc") + kModel) > 0);
   context.TryCancel();
-  while (stream->Read(&message)) continue;
+  drain.reset();
   CHECK(stream->Finish().error_code() == grpc::StatusCode::CANCELLED);
   REQUIRE(server.PollUntilIdle());
 

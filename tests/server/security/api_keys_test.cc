@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/server/http/http_client.h"
+#include "tests/server/stream_drain.h"
 #include "tests/server/test_server.h"
 #include "tests/support/temp_dir.h"
 
@@ -112,6 +113,7 @@ TEST_CASE("of requests, a tenant sees its own, and an admin all") {
   const auto stream = f.server.generation().GenerateStream(&context, TextRequest("abc"));
   v1::GenerateStreamResponse message;
   REQUIRE(stream->Read(&message));
+  const StreamDrain drain(stream.get());
   const auto seen_by = [&](const std::string& key) {
     grpc::ClientContext stats_context;
     SetKey(key, &stats_context);
@@ -152,6 +154,22 @@ TEST_CASE("HTTP needs the key too, says so, and serves the next request of the c
     INFO(path);
     CHECK(client.Get(path).code == 200);
   }
+  // The one of the raw connection, and those just now.
+  CHECK(client.GetText("/metrics").find("quire_refused_requests_total{reason=\"UNAUTHENTICATED\"} 5") !=
+        std::string::npos);
+}
+
+TEST_CASE("a call with two keys has none") {
+  Fixture f;
+  grpc::ClientContext context;
+  SetKey(f.a.key, &context);
+  SetKey(f.b.key, &context);
+  v1::ListModelsResponse response;
+  CHECK(f.server.generation().ListModels(&context, {}, &response).error_code() == grpc::StatusCode::UNAUTHENTICATED);
+  HttpClient client(f.server);
+  CHECK(
+      client.Get("/v1/models", {{"Authorization", "Bearer " + f.a.key}, {"Authorization", "Bearer " + f.b.key}}).code ==
+      401);
 }
 
 TEST_CASE("a tenant past its rate is told so, and when to come back; others are not touched") {

@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -81,7 +82,7 @@ TEST_CASE("with keys a call is its key's tenant's, and no other's") {
   CHECK(CodeFor(*authenticator, {}) == absl::StatusCode::kUnauthenticated);
   CHECK(CodeFor(*authenticator, {{"authorization", user.key}}) == absl::StatusCode::kUnauthenticated);
   CHECK(CodeFor(*authenticator, {{"authorization", "Basic " + user.key}}) == absl::StatusCode::kUnauthenticated);
-  CHECK(CodeFor(*authenticator, {{"authorization", "bearer " + user.key}}) == absl::StatusCode::kOk);
+  CHECK(CodeFor(*authenticator, {{"authorization", "bearer   " + user.key}}) == absl::StatusCode::kOk);
   CHECK(CodeFor(*authenticator, WithKey(user.key + "0")) == absl::StatusCode::kUnauthenticated);
   CHECK(CodeFor(*authenticator, WithKey(user.key.substr(1))) == absl::StatusCode::kUnauthenticated);
   Metadata claimed = WithKey(user.key);
@@ -118,6 +119,19 @@ TEST_CASE("a changed file is in force after a second, or at once when asked; a b
   CHECK(CodeFor(*authenticator, WithKey(second.key)) == absl::StatusCode::kUnauthenticated);
 }
 
+TEST_CASE("a file that can be read again is read again") {
+  KeyFile file;
+  const NewApiKey key = *MakeApiKey("a", false);
+  file.Write("");
+  const auto authenticator = file.Open();
+  file.Write("broken");
+  authenticator->Reload();
+  file.Write(key.entry);
+  std::filesystem::last_write_time(file.path, std::filesystem::file_time_type::min());  // as a copied file's may be
+  file.clock.Advance(std::chrono::seconds(1));
+  CHECK(CodeFor(*authenticator, WithKey(key.key)) == absl::StatusCode::kOk);
+}
+
 TEST_CASE("a file of keys that can't be used names what is wrong") {
   const std::string hash(64, 'a');
   const auto message = [](const std::string& text) {
@@ -132,10 +146,17 @@ TEST_CASE("a file of keys that can't be used names what is wrong") {
   CHECK(message(entry(R"("tenant": "a")")).find("keys[0].sha256: got 0 bytes") != std::string::npos);
   CHECK(message(entry(R"("sha256": "quire_secret", "tenant": "a")")).find("secret") == std::string::npos);
   CHECK(message(entry("\"sha256\": \"" + hash + "\"")).find("keys[0].tenant") != std::string::npos);
-  CHECK(message(entry("\"sha256\": \"" + hash + R"(", "tenant": "a", "admin": 1)")).find("keys[0].admin: got 1") !=
+  CHECK(message(entry("\"sha256\": \"" + hash + R"(", "tenant": "a", "admin": 1)"))
+            .find("keys[0].admin: got a value of type number") != std::string::npos);
+  CHECK(message(entry("\"sha256\": \"" + hash + R"(", "tenant": "a", "role": "x")")).find("another name") !=
         std::string::npos);
-  CHECK(message(entry("\"sha256\": \"" + hash + R"(", "tenant": "a", "role": "x")")).find("keys[0].role") !=
-        std::string::npos);
+  for (const char* misplaced :
+       {R"({"keys": ["quire_secret"]})", R"({"keys": [{"quire_secret": "a"}]})",
+        R"({"keys": [{"sha256": ["quire_secret"], "tenant": "a"}]})",
+        R"({"keys": [{"sha256": "quire_secret", "tenant": "a"}]})", R"({"keys": [{"tenant": {"quire_secret": 1}}]})"}) {
+    INFO(misplaced);
+    CHECK(message(misplaced).find("secret") == std::string::npos);
+  }
   const std::string twice = "{\"sha256\": \"" + hash + R"(", "tenant": "a"})";
   CHECK(message("{\"keys\": [" + twice + "," + twice + "]}").find("keys[1].sha256") != std::string::npos);
   CHECK(ApiKeys::Parse("{\"keys\": [" + twice + "]} // a comment", "keys.json")->size() == 1);

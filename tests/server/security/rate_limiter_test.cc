@@ -35,6 +35,17 @@ TEST_CASE("a minute's requests are taken at once, and then one as often as the l
   CHECK_FALSE(limiter.Admit("a").ok());
 }
 
+TEST_CASE("requests that go together are admitted together, or not at all") {
+  FakeClock clock;
+  RateLimiter limiter({{"a", Requests(6)}}, &clock);
+  CHECK(limiter.Admit("a", 5).ok());
+  CHECK(RetryDelayOf(limiter.Admit("a", 5)) == seconds(40));
+  CHECK(limiter.Admit("a", 1).ok());
+  const absl::Status never = limiter.Admit("a", 7);
+  CHECK(never.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(FieldOf(never) == "n");
+}
+
 TEST_CASE("tokens count when they are known: what went past the limit is waited for") {
   FakeClock clock;
   RateLimiter limiter({{"a", Tokens(60)}}, &clock);

@@ -130,6 +130,31 @@ TEST_CASE("replaced files are in force for connections that come later") {
   CHECK(is_replaced);
 }
 
+TEST_CASE("files that can't be used leave both ports as they were") {
+  const TestAuthority authority("authority");
+  const TestAuthority clients("clients");
+  const ServerIdentityFiles identity(authority);
+  const Identity client = clients.Issue("client");
+  const TlsFiles files = identity.files_with_clients_of(clients);
+  TestServer server(Secure(files, CredentialsOf(authority, client)));
+  const Identity other = authority.Issue("server");
+  const auto both_serve = [&] {
+    server.server().Reload();
+    // Longer than gRPC takes to look at its files.
+    for (int i = 0; i < 1500; ++i) {
+      if (!CanConnect(server, CredentialsOf(authority, client))) return false;
+    }
+    return HttpsCode(server, authority, client) == 200;
+  };
+  std::ofstream(identity.certificate) << "junk";
+  CHECK(both_serve());
+  identity.Replace({.certificate = other.certificate, .key = authority.Issue("server").key});
+  CHECK(both_serve());
+  identity.Replace(other);
+  std::ofstream(files.client_ca) << "junk";
+  CHECK(both_serve());
+}
+
 TEST_CASE("files that can't be used are named") {
   const TestAuthority authority("authority");
   const ServerIdentityFiles identity(authority);

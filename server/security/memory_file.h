@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-namespace quire::testing {
+namespace quire {
 
-// A file in memory, for code that wants a path. What has opened it must be gone before it is written again.
+// A file that is in memory only, for code that wants a path. Readers may have it open while it is written.
 class MemoryFile {
  public:
   MemoryFile();
@@ -13,14 +13,14 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  // In this process.
+  // In this process, as long as the object lives.
   const std::string& path() const { return path_; }
   // Replaces what is in it.
-  void Write(std::string_view bytes);
+  void Write(std::string_view bytes) const;
 
  private:
-  int fd_;
-  std::string path_;
+  const int fd_;
+  const std::string path_;
 };
 
-}  // namespace quire::testing
+}  // namespace quire
