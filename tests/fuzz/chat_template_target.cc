@@ -75,8 +75,6 @@ class ChatTemplates final : public FuzzTarget {
     const auto chat_template = ChatTemplate::Create(std::string(input.substr(0, end)), "<s>", "</s>");
     if (!chat_template.ok()) return 0;
     const auto rendered = Render(**chat_template, input, end);
-    // Whatever is wrong is the template's or its caller's fault: nothing panicked.
-    QUIRE_CHECK(rendered.ok() || rendered.status().code() == absl::StatusCode::kInvalidArgument);
     if (rendered.ok()) QUIRE_CHECK(Utf8ValidPrefix(*rendered) == rendered->size());
     return rendered.ok() ? 2 : 1;
   }
