@@ -1,6 +1,6 @@
 #include "tests/server/metrics/metrics_text.h"
 
-#include <regex>
+#include <vector>
 #include <sstream>
 
 namespace quire::testing {
@@ -16,6 +16,21 @@ std::map<std::string, double> ParseMetrics(const std::string& text) {
   return values;
 }
 
+namespace {
+
+// Names of a sample's labels but a histogram's le. Values here hold no quote.
+std::vector<std::string> LabelsIn(const std::string& line) {
+  std::vector<std::string> names;
+  for (size_t end = line.find("=\""); end != std::string::npos; end = line.find("=\"", end)) {
+    const size_t begin = line.find_last_of("{,", end) + 1;
+    if (line.substr(begin, end - begin) != "le") names.push_back(line.substr(begin, end - begin));
+    end = line.find('"', end + 2);
+  }
+  return names;
+}
+
+}  // namespace
+
 std::set<std::string> ParseFamilies(const std::string& text) {
   std::map<std::string, std::string> types;
   std::map<std::string, std::set<std::string>> labels;
@@ -25,10 +40,7 @@ std::set<std::string> ParseFamilies(const std::string& text) {
     if (line.starts_with("# TYPE ")) {
       std::istringstream(line.substr(7)) >> name >> types[name];
     } else if (line.front() != '#') {
-      static const std::regex label_name("[{,]([a-z_]+)=\"");
-      for (std::sregex_iterator label(line.begin(), line.end(), label_name), end; label != end; ++label) {
-        if ((*label)[1] != "le") labels[name].insert((*label)[1]);
-      }
+      for (const std::string& label : LabelsIn(line)) labels[name].insert(label);
     }
   }
   std::set<std::string> families;
