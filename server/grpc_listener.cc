@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "engine/base/log.h"
 #include "engine/base/status.h"
+#include "server/security/loopback.h"
 
 namespace quire {
 namespace {
@@ -35,9 +36,7 @@ std::unique_ptr<addrinfo, FreeAddresses> Resolve(const std::string& host) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  const bool is_bracketed = host.front() == '[';
-  const std::string bare_host = is_bracketed ? host.substr(1, host.size() - 2) : host;
-  if (getaddrinfo(bare_host.c_str(), nullptr, &hints, &found) != 0) return nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return nullptr;
   return std::unique_ptr<addrinfo, FreeAddresses>(found);
 }
 
@@ -76,10 +75,9 @@ int Listen(const addrinfo& address, int port) {
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Bind(const std::string& address) {
   const size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
   std::unique_ptr<GrpcListener> listener(new GrpcListener(address));
   int port = -1;
-  const auto addresses = Resolve(host);
+  const auto addresses = Resolve(HostOf(address));
   const bool is_number = absl::SimpleAtoi(address.substr(colon + 1), &port);
   for (const addrinfo* next = is_number ? addresses.get() : nullptr; next != nullptr; next = next->ai_next) {
     const int fd = Listen(*next, port);
@@ -90,7 +88,7 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Bind(const std::stri
   if (listener->listening_fds_.empty()) {
     return InvalidArgument("grpc_listen", address, "an address of this machine whose port is not in use");
   }
-  listener->address_ = StrCat(host, ":", port);
+  listener->address_ = StrCat(address.substr(0, colon), ":", port);
   return listener;
 }
 

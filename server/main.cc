@@ -14,12 +14,12 @@
 #include "engine/runtime/process_memory.h"
 #include "server/descriptor_limit.h"
 #include "server/dry_run.h"
+#include "server/process_signals.h"
 #include "server/security/security.h"
 #include "server/server.h"
 #include "server/server_config.h"
 #include "server/service_manager.h"
 #include "server/warm_up.h"
-#include "server/process_signals.h"
 
 namespace quire {
 namespace {
@@ -68,13 +68,15 @@ void Reload(const Arguments& arguments, Server& server) {
   NotifyServiceManager("READY=1");
 }
 
-// A model that has answered once. What takes no time to be found wrong is found first.
-absl::StatusOr<ServedModel> Load(const ServerConfig& config, const Clock& clock, const ProcessSignals& signals) {
-  const TerminationAtOnce until_loaded(signals);
-  QUIRE_RETURN_IF_ERROR(LoadSecurity(config, &clock).status());
+// Serves a model that has answered once. What takes no time to be found wrong is found first.
+absl::StatusOr<std::unique_ptr<Server>> Start(const ServerConfig& config, const Clock& clock,
+                                              const ProcessSignals& signals, std::string* description) {
+  const TerminationAtOnce until_serving(signals);
+  QUIRE_ASSIGN_OR_RETURN(Security security, LoadSecurity(config, &clock));
   QUIRE_ASSIGN_OR_RETURN(ServedModel model, LoadServedModel(config, &clock));
+  *description = model.Describe();
   QUIRE_RETURN_IF_ERROR(WarmUp(model.engine.get()));
-  return model;
+  return Server::Start(config, std::move(security), std::move(model), &clock);
 }
 
 int Serve(const ServerConfig& config, const Arguments& arguments) {
@@ -82,10 +84,8 @@ int Serve(const ServerConfig& config, const Arguments& arguments) {
   const SteadyClock clock;
   if (const absl::Status status = log::Configure(config.log_level, config.log_format); !status.ok())
     return Fail(status);
-  absl::StatusOr<ServedModel> model = Load(config, clock, signals);
-  if (!model.ok()) return Fail(model.status());
-  std::string description = model->Describe();
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, *std::move(model), &clock);
+  std::string description;
+  absl::StatusOr<std::unique_ptr<Server>> server = Start(config, clock, signals, &description);
   if (!server.ok()) return Fail(server.status());
 
   const std::string& address = (*server)->address();

@@ -30,7 +30,6 @@
 #include "server/request_ids.h"
 #include "server/response_translation.h"
 #include "server/security/rate_limiter.h"
-#include "server/security/security.h"
 #include "server/serving_memory.h"
 #include "server/serving_state.h"
 #include "server/stall_watchdog.h"
@@ -217,12 +216,11 @@ class GrpcServer : public Server {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config, ServedModel model,
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config, Security security, ServedModel model,
                                                       const Clock* clock) {
   gpr_set_log_function(LogFromGrpc);
   // Links health.proto's generated code, which reflection describes the service with.
   grpc::health::v1::HealthCheckRequest::descriptor();
-  QUIRE_ASSIGN_OR_RETURN(Security security, LoadSecurity(config, clock));
   auto server = std::make_unique<GrpcServer>(config, std::move(model), std::move(security), clock);
   QUIRE_RETURN_IF_ERROR(server->Listen(config));
   if (!config.http_listen.empty()) QUIRE_RETURN_IF_ERROR(server->ListenForHttp(config));

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
+#include "server/security/security.h"
 #include "server/served_model.h"
 #include "server/server_config.h"
 
@@ -16,9 +17,8 @@ inline constexpr int kMaxReceiveMessageBytes = 16 * 1024 * 1024;
 // A model served: gRPC's services, health and reflection on one port, and HTTP on another if it is configured.
 class Server {
  public:
-  // Serves from here on. `clock` must outlive the server. INVALID_ARGUMENT if an address can't be bound, or a file of
-  // keys or certificates not be used.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerConfig& config, ServedModel model,
+  // Serves from here on. `clock` must outlive the server. INVALID_ARGUMENT if an address can't be bound.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerConfig& config, Security security, ServedModel model,
                                                        const Clock* clock);
   virtual ~Server() = default;
 

@@ -3,14 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
 #include <utility>
 
 #include "engine/base/status.h"
 #include "engine/base/version.h"
+#include "server/file_text.h"
 #include "server/security/api_keys.h"
 #include "server/security/loopback.h"
 #include "server/server_settings.h"
@@ -56,12 +56,11 @@ absl::Status SetFromFlag(const ServerSetting& setting, const std::string& text, 
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  std::optional<std::string> text = FileText(path);
+  if (!text) {
     return InvalidArgument("--config", StrCat("\"", path, "\""), "a file that can be read");
   }
-  return text.str();
+  return *std::move(text);
 }
 
 bool IsOfThisMachine(const std::string& address) {

@@ -109,9 +109,7 @@ void HttpServer::Stop(Duration timeout) {
 
 absl::Status HttpServer::Bind(const std::string& address) {
   const size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
-  const bool is_bracketed = host.front() == '[';
-  const std::string bare_host = is_bracketed ? host.substr(1, host.size() - 2) : host;
+  const std::string host = HostOf(address);
   int port = 0;
   const bool is_number = absl::SimpleAtoi(address.substr(colon + 1), &port);
   socket_t socket = INVALID_SOCKET;
@@ -120,13 +118,13 @@ absl::Status HttpServer::Bind(const std::string& address) {
     SetAddressOptions(new_socket);
   });
   if (is_number && port == 0)
-    port = listener_.bind_to_any_port(bare_host);
-  else if (!is_number || !listener_.bind_to_port(bare_host, port))
+    port = listener_.bind_to_any_port(host);
+  else if (!is_number || !listener_.bind_to_port(host, port))
     port = -1;
   if (port <= 0) return InvalidArgument("http_listen", address, "an address of this machine whose port is not in use");
   // httplib lets five connections wait to be accepted.
   listen(socket, kBacklog);
-  address_ = StrCat(host, ":", port);
+  address_ = StrCat(address.substr(0, colon), ":", port);
   return absl::OkStatus();
 }
 

@@ -7,17 +7,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "engine/base/check.h"
 #include "engine/base/status.h"
+#include "server/file_text.h"
 
 namespace quire {
 namespace {
@@ -100,12 +99,11 @@ absl::StatusOr<ApiKeys> ApiKeys::Load(const std::string& path) {
     return InvalidArgument("api_keys", StrCat("\"", path, "\" of ", num_bytes, " bytes"),
                            StrCat("a file of at most ", kMaxFileBytes, " bytes"));
   }
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (error || !file || !(text << file.rdbuf())) {
+  const std::optional<std::string> text = error ? std::nullopt : FileText(path);
+  if (!text) {
     return InvalidArgument("api_keys", StrCat("\"", path, "\""), "a file that can be read and is not empty");
   }
-  return Parse(text.str(), path);
+  return Parse(*text, path);
 }
 
 std::optional<Caller> ApiKeys::Find(std::string_view key) const {

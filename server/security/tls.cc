@@ -5,10 +5,9 @@
 #include <openssl/err.h>
 
 #include <array>
-#include <fstream>
-#include <sstream>
 
 #include "engine/base/status.h"
+#include "server/file_text.h"
 
 namespace quire {
 namespace {
@@ -16,12 +15,7 @@ namespace {
 constexpr unsigned kRefreshSeconds = 1;
 
 // Empty for a file that can't be read, too: as PEM it is then refused.
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+std::string ReadFile(const std::string& path) { return FileText(path).value_or(""); }
 
 absl::Status CantUse(const char* setting, const std::string& path, const char* accepted) {
   std::array<char, 256> reason = {};

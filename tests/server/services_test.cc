@@ -232,7 +232,7 @@ TEST_CASE("a port in use is refused") {
   ServedModel model;
   model.tokenizer = std::make_unique<ByteTokenizer>();
   model.memory.block_size = 16;
-  const auto second = Server::Start(config, std::move(model), &clock);
+  const auto second = Server::Start(config, *LoadSecurity(config, &clock), std::move(model), &clock);
   CHECK(second.status().code() == absl::StatusCode::kInvalidArgument);
 }
 

@@ -1,7 +1,7 @@
 #include "tests/server/metrics/metrics_text.h"
 
-#include <vector>
 #include <sstream>
+#include <vector>
 
 namespace quire::testing {
 
