@@ -140,10 +140,8 @@ TEST_CASE("files that can't be used leave both ports as they were") {
   const Identity other = authority.Issue("server");
   const auto both_serve = [&] {
     server.server().Reload();
-    // Longer than gRPC takes to look at its files.
-    for (int i = 0; i < 1500; ++i) {
-      if (!CanConnect(server, CredentialsOf(authority, client))) return false;
-    }
+    // Longer than gRPC takes to look at its files. Throws if there is no connection for ten seconds.
+    for (int i = 0; i < 1500; ++i) ConnectedChannel(server.address(), CredentialsOf(authority, client));
     return HttpsCode(server, authority, client) == 200;
   };
   std::ofstream(identity.certificate) << "junk";
