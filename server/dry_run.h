@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/server_config.h"
+#include "server/config/server_config.h"
 
 namespace quire {
 

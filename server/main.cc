@@ -12,14 +12,14 @@
 #include "engine/base/status.h"
 #include "engine/checkpoint/describe_checkpoint.h"
 #include "engine/runtime/process_memory.h"
+#include "server/config/server_config.h"
 #include "server/descriptor_limit.h"
 #include "server/dry_run.h"
-#include "server/process_signals.h"
+#include "server/life/process_signals.h"
+#include "server/life/service_manager.h"
+#include "server/life/warm_up.h"
 #include "server/security/security.h"
 #include "server/server.h"
-#include "server/server_config.h"
-#include "server/service_manager.h"
-#include "server/warm_up.h"
 
 namespace quire {
 namespace {
@@ -72,7 +72,7 @@ void Reload(const Arguments& arguments, Server& server) {
 absl::StatusOr<std::unique_ptr<Server>> Start(const ServerConfig& config, const Clock& clock,
                                               const ProcessSignals& signals, std::string* description) {
   const TerminationAtOnce until_serving(signals);
-  QUIRE_ASSIGN_OR_RETURN(Security security, LoadSecurity(config, &clock));
+  QUIRE_ASSIGN_OR_RETURN(Security security, LoadSecurity(config.api_keys, config.tls, &clock));
   QUIRE_ASSIGN_OR_RETURN(ServedModel model, LoadServedModel(config, &clock));
   *description = model.Describe();
   QUIRE_RETURN_IF_ERROR(WarmUp(model.engine.get()));

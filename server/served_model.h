@@ -8,7 +8,7 @@
 #include "engine/runtime/engine_builder.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"
-#include "server/server_config.h"
+#include "server/config/server_config.h"
 
 namespace quire {
 

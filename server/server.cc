@@ -18,23 +18,23 @@
 #include "engine/base/log.h"
 #include "engine/base/status.h"
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "server/admin_service.h"
-#include "server/cache_service.h"
-#include "server/generation_service.h"
-#include "server/grpc_listener.h"
+#include "server/generation/request_ids.h"
+#include "server/generation/text_executor.h"
+#include "server/grpc/admin_service.h"
+#include "server/grpc/cache_service.h"
+#include "server/grpc/generation_service.h"
+#include "server/grpc/grpc_listener.h"
+#include "server/grpc/load_report.h"
 #include "server/http/http_server.h"
 #include "server/http/openai_service.h"
 #include "server/kserve/kserve_service.h"
-#include "server/load_report.h"
+#include "server/life/serving_state.h"
+#include "server/life/stall_watchdog.h"
+#include "server/messages/response_translation.h"
+#include "server/messages/stream_memory.h"
 #include "server/metrics/metrics.h"
-#include "server/request_ids.h"
-#include "server/response_translation.h"
 #include "server/security/rate_limiter.h"
 #include "server/serving_memory.h"
-#include "server/serving_state.h"
-#include "server/stall_watchdog.h"
-#include "server/stream_memory.h"
-#include "server/text_executor.h"
 
 namespace quire {
 namespace {
@@ -139,16 +139,15 @@ class GrpcServer : public Server {
                                .max_body_bytes = config.http_max_body_bytes,
                                .request_timeout = ToDuration(config.http_request_seconds),
                                .idle_timeout = ToDuration(config.http_idle_seconds)};
-    QUIRE_ASSIGN_OR_RETURN(
-        const CrossOrigin cross_origin,
-        CrossOrigin::Parse("http_allowed_origins", config.http_allowed_origins, NamesMayLie(config)));
+    QUIRE_ASSIGN_OR_RETURN(AllowedOrigins origins,
+                           AllowedOrigins::Parse("http_allowed_origins", config.http_allowed_origins));
     const HttpServerParts parts = {.openai = &openai_,
                                    .serving = &serving_,
                                    .metrics = &metrics_,
                                    .authenticator = security_.authenticator.get(),
                                    .cache = &cache_,
                                    .tls = security_.tls.get(),
-                                   .cross_origin = cross_origin};
+                                   .cross_origin = {std::move(origins), NamesMayLie(config)}};
     QUIRE_ASSIGN_OR_RETURN(http_, HttpServer::Start(config.http_listen, limits, parts));
     return absl::OkStatus();
   }

@@ -5,14 +5,11 @@
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
+#include "server/config/server_config.h"
 #include "server/security/security.h"
 #include "server/served_model.h"
-#include "server/server_config.h"
 
 namespace quire {
-
-// Largest message that is received, request and metadata apart; larger ones get RESOURCE_EXHAUSTED from gRPC.
-inline constexpr int kMaxReceiveMessageBytes = 16 * 1024 * 1024;
 
 // A model served: gRPC's services, health and reflection on one port, and HTTP on another if it is configured.
 class Server {

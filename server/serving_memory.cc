@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include "engine/text/text_memory.h"
-#include "server/server.h"
 
 namespace quire {
-
 namespace {
 
 constexpr int64_t kBytesPerBodyByte = 3;                // text, parsed, and in the request's own form

@@ -3,11 +3,14 @@
 #include <cstdint>
 
 #include "engine/runtime/engine_plan.h"
-#include "server/server_config.h"
+#include "server/config/server_config.h"
 
 namespace quire {
 
 // The bounds that the server keeps to, and counts in the memory sum.
+
+// Largest message that is received, request and metadata apart; larger ones get RESOURCE_EXHAUSTED from gRPC.
+inline constexpr int kMaxReceiveMessageBytes = 16 * 1024 * 1024;
 
 // Of gRPC's buffers: reads and writes of all connections, and its own records of calls. Above it gRPC slows readers
 // down, then ends calls.

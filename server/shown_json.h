@@ -5,7 +5,7 @@
 
 namespace quire {
 
-// What an error says of a wrong value from a configuration file or a flag: one short line of ASCII, whatever the value
+// What an error says of a wrong value from a file, a flag or a request: one short line of ASCII, whatever the value
 // holds and however deep it is nested.
 std::string ShownJson(const nlohmann::json& value);
 

@@ -1,9 +1,7 @@
 #include "server/http/cross_origin.h"
 
-#include <algorithm>
+#include <string>
 
-#include "absl/strings/str_split.h"
-#include "engine/base/status.h"
 #include "server/http/http_error.h"
 #include "server/security/loopback.h"
 
@@ -18,15 +16,6 @@ constexpr int kNoContent = 204;
 bool IsOwn(const std::string& origin, const httplib::Request& request) {
   const size_t scheme_end = origin.find("://");
   return scheme_end != std::string::npos && origin.substr(scheme_end + 3) == request.get_header_value("Host");
-}
-
-bool IsOrigin(std::string_view text) {
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!text.starts_with(scheme)) continue;
-    const std::string_view host = text.substr(scheme.size());
-    return !host.empty() && host.find_first_of("/?#@ ") == std::string_view::npos;
-  }
-  return false;
 }
 
 // What a browser may send, and show to the page.
@@ -46,21 +35,6 @@ void AnswerPreflight(httplib::Response& response) {
 
 }  // namespace
 
-absl::StatusOr<CrossOrigin> CrossOrigin::Parse(const std::string& field, const std::string& origins,
-                                               bool names_may_lie) {
-  CrossOrigin result;
-  result.names_may_lie_ = names_may_lie;
-  for (const absl::string_view part : absl::StrSplit(origins, ',', absl::SkipEmpty())) {
-    std::string origin(part);
-    if (origin != "*" && !IsOrigin(origin)) {
-      return InvalidArgument(field, StrCat("\"", origin, "\""),
-                             "SCHEME://HOST[:PORT] with http or https and nothing behind, with commas between, or *");
-    }
-    result.origins_.push_back(std::move(origin));
-  }
-  return result;
-}
-
 Server::HandlerResponse CrossOrigin::Check(const httplib::Request& request, httplib::Response& response) const {
   response.set_header("X-Content-Type-Options", "nosniff");
   response.set_header("X-Frame-Options", "DENY");
@@ -71,7 +45,7 @@ Server::HandlerResponse CrossOrigin::Check(const httplib::Request& request, http
   }
   const std::string origin = request.get_header_value("Origin");
   if (!request.has_header("Origin") || IsOwn(origin, request)) return Server::HandlerResponse::Unhandled;
-  if (!IsAllowed(origin)) {
+  if (!origins_.Contains(origin)) {
     SetError(403, "Origin: requests of other sites' pages are refused (see --http-allowed-origins)", response);
     return Server::HandlerResponse::Handled;
   }
@@ -79,10 +53,6 @@ Server::HandlerResponse CrossOrigin::Check(const httplib::Request& request, http
   if (request.method != "OPTIONS") return Server::HandlerResponse::Unhandled;
   AnswerPreflight(response);
   return Server::HandlerResponse::Handled;
-}
-
-bool CrossOrigin::IsAllowed(const std::string& origin) const {
-  return std::ranges::any_of(origins_, [&](const std::string& allowed) { return allowed == "*" || allowed == origin; });
 }
 
 }  // namespace quire

@@ -2,10 +2,9 @@
 
 #include <httplib.h>
 
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "absl/status/statusor.h"
+#include "server/security/allowed_origins.h"
 
 namespace quire {
 
@@ -16,19 +15,17 @@ class CrossOrigin {
  public:
   // None but the server's own page's.
   CrossOrigin() = default;
-  // `origins` are SCHEME://HOST[:PORT] with commas between, "*" for all, or empty. INVALID_ARGUMENT, for `field`.
   // With `names_may_lie`, requests for a host that is neither an IP address nor localhost are refused: a page whose
   // name was turned to this machine's address (DNS rebinding) would be of the server's own origin.
-  static absl::StatusOr<CrossOrigin> Parse(const std::string& field, const std::string& origins, bool names_may_lie);
+  CrossOrigin(AllowedOrigins origins, bool names_may_lie)
+      : origins_(std::move(origins)), names_may_lie_(names_may_lie) {}
 
   // Before any handler: answers what may not go on, and a browser's question whether a request may be sent, and lets
   // others pass. A page that browsers show in another one's frame could be clicked unseen: so none may be.
   httplib::Server::HandlerResponse Check(const httplib::Request& request, httplib::Response& response) const;
 
  private:
-  bool IsAllowed(const std::string& origin) const;
-
-  std::vector<std::string> origins_;
+  AllowedOrigins origins_;
   bool names_may_lie_ = false;
 };
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "server/chunk_outbox.h"
-#include "server/response_translation.h"
+#include "server/messages/chunk_outbox.h"
+#include "server/messages/response_translation.h"
 
 namespace quire {
 namespace {

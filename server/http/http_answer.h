@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "engine/base/token_sink.h"
 #include "quire/v1/generation.pb.h"
-#include "server/generation_call.h"
-#include "server/stream_memory.h"
+#include "server/generation/generation_call.h"
+#include "server/messages/stream_memory.h"
 
 namespace quire {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "engine/base/status.h"
-#include "server/json_fields.h"
+#include "server/messages/json_fields.h"
 
 namespace quire {
 namespace {

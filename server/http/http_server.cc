@@ -12,7 +12,7 @@
 #include "server/http/chat_page.h"
 #include "server/http/http_error.h"
 #include "server/http/json_text.h"
-#include "server/proto_json.h"
+#include "server/messages/proto_json.h"
 #include "server/security/loopback.h"
 #include "server/serving_memory.h"
 

@@ -6,16 +6,16 @@
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
-#include "server/cache_service.h"
+#include "server/grpc/cache_service.h"
 #include "server/http/cross_origin.h"
 #include "server/http/http_body.h"
 #include "server/http/http_listener.h"
 #include "server/http/openai_service.h"
+#include "server/life/serving_state.h"
 #include "server/metrics/metrics.h"
 #include "server/security/authenticator.h"
 #include "server/security/reloadable_file.h"
 #include "server/security/tls.h"
-#include "server/serving_state.h"
 
 namespace quire {
 

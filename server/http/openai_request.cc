@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/base/status.h"
-#include "server/json_fields.h"
-#include "server/sampling_fields.h"
+#include "server/messages/json_fields.h"
+#include "server/messages/sampling_fields.h"
 
 namespace quire {
 namespace {

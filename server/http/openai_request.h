@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/base/generation_types.h"
-#include "server/prompt_encoder.h"
+#include "server/generation/prompt_encoder.h"
 
 namespace quire {
 

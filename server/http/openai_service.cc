@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "engine/base/status.h"
-#include "server/field_names.h"
+#include "server/generation/trace_context.h"
 #include "server/http/http_error.h"
-#include "server/json_fields.h"
 #include "server/http/json_text.h"
-#include "server/request_translation.h"
-#include "server/response_translation.h"
-#include "server/trace_context.h"
+#include "server/messages/field_names.h"
+#include "server/messages/json_fields.h"
+#include "server/messages/request_translation.h"
+#include "server/messages/response_translation.h"
 
 namespace quire {
 namespace {

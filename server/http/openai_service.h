@@ -9,13 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "quire/v1/generation.pb.h"
-#include "server/generation_call.h"
+#include "server/generation/generation_call.h"
+#include "server/generation/request_ids.h"
 #include "server/http/http_answer.h"
 #include "server/http/openai_request.h"
 #include "server/http/openai_response.h"
-#include "server/request_ids.h"
+#include "server/messages/stream_memory.h"
 #include "server/security/api_keys.h"
-#include "server/stream_memory.h"
 
 namespace quire {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "inference/open_inference.pb.h"
-#include "server/generate_reactor.h"
+#include "server/grpc/generate_reactor.h"
 #include "server/kserve/text_tensor.h"
 
 namespace quire {

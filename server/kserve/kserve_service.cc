@@ -3,15 +3,14 @@
 #include <utility>
 
 #include "engine/base/status.h"
-#include "server/field_names.h"
-#include "server/grpc_call.h"
+#include "server/grpc/grpc_call.h"
+#include "server/grpc/raw_messages.h"
+#include "server/grpc/status_translation.h"
+#include "server/grpc/unary_answer.h"
 #include "server/kserve/infer_request.h"
 #include "server/kserve/infer_response.h"
-#include "server/raw_messages.h"
-#include "server/request_translation.h"
-#include "server/status_translation.h"
-#include "server/trace_context.h"
-#include "server/unary_answer.h"
+#include "server/messages/field_names.h"
+#include "server/messages/request_translation.h"
 
 namespace quire {
 namespace {
@@ -91,12 +90,7 @@ absl::Status KserveService::CheckModel(const std::string& name, const std::strin
 }
 
 absl::StatusOr<GenerationInput> KserveService::ToInput(Context* context, const Buffer& request, TextTensorForm* form) {
-  GenerationInput input;
-  input.arrival_time = pipeline_.clock->Now();
-  const CallOrigin origin = OriginOf(*context);
-  QUIRE_ASSIGN_OR_RETURN(Caller caller, authenticator_->Authenticate(origin));
-  input.tenant = std::move(caller.tenant);
-
+  QUIRE_ASSIGN_OR_RETURN(GenerationInput input, InputOf(*context, authenticator_, pipeline_.clock->Now()));
   inference::ModelInferRequest message;
   QUIRE_RETURN_IF_ERROR(ParseMessage(request, &message));
   QUIRE_RETURN_IF_ERROR(CheckModel(message.model_name(), message.model_version()));
@@ -108,7 +102,6 @@ absl::StatusOr<GenerationInput> KserveService::ToInput(Context* context, const B
   absl::StatusOr<std::string> id = RequestIdOf(message.id(), "infer", request_ids_, context);
   if (!id.ok()) return Renamed(id.status());
   input.request_id = *std::move(id);
-  input.trace_id = TraceIdIn(origin.metadata(kTraceParentKey).value_or(""));
   input.priority = parsed.parameters.priority;
   input.cache_salt = std::move(parsed.parameters.cache_salt);
   input.sampling = std::move(parsed.parameters.sampling);

@@ -7,12 +7,12 @@
 
 #include "absl/status/statusor.h"
 #include "inference/open_inference.grpc.pb.h"
-#include "server/generate_reactor.h"
-#include "server/generation_call.h"
+#include "server/generation/generation_call.h"
+#include "server/generation/request_ids.h"
+#include "server/grpc/generate_reactor.h"
 #include "server/kserve/text_tensor.h"
-#include "server/request_ids.h"
+#include "server/life/serving_state.h"
 #include "server/security/authenticator.h"
-#include "server/serving_state.h"
 
 namespace quire {
 

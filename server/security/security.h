@@ -1,28 +1,29 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
 #include "server/security/authenticator.h"
 #include "server/security/reloadable_file.h"
 #include "server/security/tls.h"
-#include "server/server_config.h"
+#include "server/security/tls_loader.h"
 
 namespace quire {
 
 // Who may call, and how connections are protected.
 struct Security {
   std::unique_ptr<Authenticator> authenticator;
-  std::unique_ptr<TlsFileCopies> tls_copies;        // null: no TLS
-  std::unique_ptr<ReloadableFile<TlsContext>> tls;  // the same; after the copies, which it writes
-  bool has_client_ca = false;
+  std::unique_ptr<TlsLoader> tls_loader;            // null: no TLS
+  std::unique_ptr<ReloadableFile<TlsContext>> tls;  // the same; after the loader, which it calls
 
-  // What gRPC may read: the copies.
-  TlsFiles grpc_tls_files() const { return tls_copies ? tls_copies->paths(has_client_ca) : TlsFiles{}; }
+  // What gRPC may read.
+  TlsFiles grpc_tls_files() const { return tls_loader ? tls_loader->good_files() : TlsFiles{}; }
 };
 
-// What `config` asks for. `clock` must outlive it. INVALID_ARGUMENT names a file that can't be used.
-absl::StatusOr<Security> LoadSecurity(const ServerConfig& config, const Clock* clock);
+// Of the file of keys, if there is one, and TLS's. `clock` must outlive it. INVALID_ARGUMENT names a file that can't be
+// used.
+absl::StatusOr<Security> LoadSecurity(const std::string& api_keys, const TlsFiles& tls, const Clock* clock);
 
 }  // namespace quire

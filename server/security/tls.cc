@@ -7,15 +7,11 @@
 #include <array>
 
 #include "engine/base/status.h"
-#include "server/file_text.h"
 
 namespace quire {
 namespace {
 
 constexpr unsigned kRefreshSeconds = 1;
-
-// Empty for a file that can't be read, too: as PEM it is then refused.
-std::string ReadFile(const std::string& path) { return FileText(path).value_or(""); }
 
 absl::Status CantUse(const char* setting, const std::string& path, const char* accepted) {
   std::array<char, 256> reason = {};
@@ -45,38 +41,21 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   return absl::OkStatus();
 }
 
-void TlsFileCopies::Write(const TlsFiles& contents) const {
-  certificate_.Write(contents.certificate);
-  key_.Write(contents.key);
-  client_ca_.Write(contents.client_ca);
-}
-
-TlsFiles TlsFileCopies::paths(bool with_client_ca) const {
-  return {.certificate = certificate_.path(), .key = key_.path(), .client_ca = with_client_ca ? client_ca_.path() : ""};
-}
-
-// Read once, and then looked at in memory, so that what is found good is what is copied.
-absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Load(const TlsFiles& files, const TlsFileCopies* copies) {
-  const TlsFiles contents = {
-      .certificate = ReadFile(files.certificate), .key = ReadFile(files.key), .client_ca = ReadFile(files.client_ca)};
-  const TlsFileCopies loaded;
-  loaded.Write(contents);
-  const TlsFiles paths = loaded.paths(/*with_client_ca=*/true);
+absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Create(const TlsFiles& files, const TlsFiles& named) {
   std::unique_ptr<SSL_CTX, SslDeleter> context(SSL_CTX_new(TLS_server_method()));
   if (context == nullptr) return absl::InternalError("OpenSSL has no memory for a TLS context");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  if (SSL_CTX_use_certificate_chain_file(context.get(), paths.certificate.c_str()) != 1) {
-    return CantUse("tls_certificate", files.certificate, "a file with a certificate in PEM");
+  if (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1) {
+    return CantUse("tls_certificate", named.certificate, "a file with a certificate in PEM");
   }
-  if (SSL_CTX_use_PrivateKey_file(context.get(), paths.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return CantUse("tls_key", files.key, "a file with the certificate's private key in PEM");
+  if (SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return CantUse("tls_key", named.key, "a file with the certificate's private key in PEM");
   }
-  if (!files.client_ca.empty() && !RequireClientsOf(paths.client_ca, context.get())) {
-    return CantUse("tls_client_ca", files.client_ca, "a file with certificates in PEM");
+  if (!files.client_ca.empty() && !RequireClientsOf(files.client_ca, context.get())) {
+    return CantUse("tls_client_ca", named.client_ca, "a file with certificates in PEM");
   }
-  if (copies != nullptr) copies->Write(contents);
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(context)));
 }
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "server/security/memory_file.h"
 
 namespace quire {
 
@@ -29,26 +28,11 @@ struct SslDeleter {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 };
 
-// Copies of such files, in memory, each as it was last found good. gRPC watches these and not the files themselves,
-// since it would take whatever it finds there.
-class TlsFileCopies {
- public:
-  void Write(const TlsFiles& contents) const;
-  // Their paths; of client_ca only if there is one.
-  TlsFiles paths(bool with_client_ca) const;
-
- private:
-  const MemoryFile certificate_;
-  const MemoryFile key_;
-  const MemoryFile client_ca_;
-};
-
 // What TLS sessions are made with, TLS 1.2 or newer: the files' content. Thread-safe.
 class TlsContext {
  public:
-  // INVALID_ARGUMENT names the file that can't be used. Files that can be are copied to `copies`, if it is not null.
-  static absl::StatusOr<std::shared_ptr<const TlsContext>> Load(const TlsFiles& files,
-                                                                const TlsFileCopies* copies = nullptr);
+  // Reads `files`. INVALID_ARGUMENT names the one that can't be used, by its path in `named`.
+  static absl::StatusOr<std::shared_ptr<const TlsContext>> Create(const TlsFiles& files, const TlsFiles& named);
 
   // A session in the server's part, or null without memory.
   std::unique_ptr<SSL, SslDeleter> NewSession() const;

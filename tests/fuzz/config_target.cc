@@ -3,7 +3,7 @@
 
 #include "engine/base/check.h"
 #include "engine/runtime/engine_plan.h"
-#include "server/server_config.h"
+#include "server/config/server_config.h"
 #include "server/serving_memory.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/tiny_text_layer.h"

@@ -1,6 +1,7 @@
 // Model files, as far as a start reads them before it loads weights.
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,9 @@
 #include "engine/runtime/engine_plan.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"
+#include "server/memory_file.h"
 #include "server/serving_memory.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "server/security/memory_file.h"
 
 namespace quire::testing {
 namespace {
@@ -49,8 +50,8 @@ class ModelFiles final : public FuzzTarget {
   }
 
   size_t Run(std::string_view input) override {
-    file_.Write(input);
-    const auto opened = OpenCheckpoint(file_.path());
+    QUIRE_CHECK(file_->Write(input).ok());
+    const auto opened = OpenCheckpoint(file_->path());
     if (!opened.ok()) {
       QUIRE_CHECK(opened.status().code() == absl::StatusCode::kInvalidArgument);
       return 0;
@@ -88,7 +89,7 @@ class ModelFiles final : public FuzzTarget {
   }
 
   ServerConfig config_;
-  MemoryFile file_;
+  const std::unique_ptr<MemoryFile> file_ = MemoryFile::Create().value();
 };
 
 }  // namespace

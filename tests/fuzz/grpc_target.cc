@@ -7,8 +7,8 @@
 #include "quire/v1/cache.pb.h"
 #include "quire/v1/generation.pb.h"
 #include "server/kserve/infer_request.h"
-#include "server/request_translation.h"
-#include "server/wire_parsing.h"
+#include "server/messages/request_translation.h"
+#include "server/messages/wire_parsing.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/tiny_text_layer.h"
 

@@ -6,8 +6,8 @@
 #include "server/http/http_error.h"
 #include "server/http/json_text.h"
 #include "server/http/openai_request.h"
-#include "server/json_fields.h"
-#include "server/request_translation.h"
+#include "server/messages/json_fields.h"
+#include "server/messages/request_translation.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/tiny_text_layer.h"
 

@@ -5,7 +5,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"
-#include "server/prompt_encoder.h"
+#include "server/generation/prompt_encoder.h"
 #include "tests/support/temp_dir.h"
 
 namespace quire::testing {

@@ -1,14 +1,16 @@
 // Vocabularies that are well-formed GGUF and nothing else. Lines: tokenizer.ggml.model; tokenizer.ggml.pre; the tokens,
 // a digit for the type before each; an empty line; the merges; an empty line. What follows is a text to encode.
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/base/check.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/text/special_text_guard.h"
 #include "engine/text/text_memory.h"
 #include "engine/text/tokenizer.h"
+#include "server/memory_file.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "server/security/memory_file.h"
 #include "tests/fuzz/tokenizer_check.h"
 #include "tests/support/gguf_writer.h"
 
@@ -74,8 +76,8 @@ class Vocabularies final : public FuzzTarget {
  public:
   size_t Run(std::string_view input) override {
     const std::vector<std::string> lines = TakeLines(input);
-    file_.Write(ToGguf(lines, TakeLines(input)));
-    const auto checkpoint = OpenCheckpoint(file_.path()).value();
+    QUIRE_CHECK(file_->Write(ToGguf(lines, TakeLines(input))).ok());
+    const auto checkpoint = OpenCheckpoint(file_->path()).value();
     EstimateTextLayerBytes(*checkpoint);
     LongestTokenBytes(*checkpoint);
     const auto tokenizer = Tokenizer::Create(*checkpoint);
@@ -85,7 +87,7 @@ class Vocabularies final : public FuzzTarget {
   }
 
  private:
-  MemoryFile file_;
+  const std::unique_ptr<MemoryFile> file_ = MemoryFile::Create().value();
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/proto_json.h"
+#include "server/messages/proto_json.h"
 #include "tests/server/gate.h"
 #include "tests/server/http/http_client.h"
 #include "tests/server/test_server.h"

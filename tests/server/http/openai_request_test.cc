@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "engine/base/status.h"
-#include "server/json_fields.h"
+#include "server/messages/json_fields.h"
 
 namespace quire::testing {
 namespace {

@@ -1,7 +1,8 @@
 // Both listeners over TLS: who gets in, and what happens to the files.
-#include "server/security/tls.h"
+#include "server/security/tls_loader.h"
 
 #include <httplib.h>
+#include <sys/resource.h>
 
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
@@ -45,6 +46,24 @@ int HttpsCode(const TestServer& server, const TestAuthority& trusted, const Iden
   const httplib::Result result = client.Get("/health");
   return result ? result->status : 0;
 }
+
+absl::Status LoadOnce(const TlsFiles& files) { return TlsLoader::Create(files).value()->Load().status(); }
+
+// While it lives the process can open nothing more.
+class NoFreeDescriptors {
+ public:
+  NoFreeDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoFreeDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoFreeDescriptors(const NoFreeDescriptors&) = delete;
+  NoFreeDescriptors& operator=(const NoFreeDescriptors&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
 
 bool CanConnect(const TestServer& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
@@ -153,12 +172,25 @@ TEST_CASE("files that can't be used leave both ports as they were") {
   CHECK(both_serve());
 }
 
+TEST_CASE("files that can't be opened for want of descriptors are refused, until there are some") {
+  const TestAuthority authority("authority");
+  const ServerIdentityFiles identity(authority);
+  const auto loader = TlsLoader::Create(identity.files()).value();
+  CHECK(loader->Load().ok());
+  {
+    const NoFreeDescriptors none;
+    CHECK_FALSE(loader->Load().ok());
+    CHECK(TlsLoader::Create(identity.files()).status().code() == absl::StatusCode::kResourceExhausted);
+  }
+  CHECK(loader->Load().ok());
+}
+
 TEST_CASE("files that can't be used are named") {
   const TestAuthority authority("authority");
   const ServerIdentityFiles identity(authority);
   const ServerIdentityFiles other(authority);
   const auto field = [](const TlsFiles& files) {
-    const absl::Status status = TlsContext::Load(files).status();
+    const absl::Status status = LoadOnce(files);
     CHECK(status.code() == absl::StatusCode::kInvalidArgument);
     return FieldOf(status);
   };
