@@ -66,7 +66,25 @@ constexpr std::string_view kWords[] = {"{{",
                                        "{% raw %}",
                                        "{% endraw %}",
                                        "{% include 'chat_template' %}",
-                                       "{% break %}"};
+                                       "{% break %}",
+                                       "{% set ns = namespace(x=[1]) %}",
+                                       "{% set ns.x = [ns.x] %}",
+                                       "{% set ns.x = ns.x ~ ns.x %}",
+                                       "{% set ns.x = ns %}",
+                                       "{% for i in range(9999) %}",
+                                       "{% elif x %}",
+                                       "{% with a = [a, a] %}",
+                                       "{% endwith %}",
+                                       " == ns.x",
+                                       " * 9999",
+                                       "| unique",
+                                       "| sum(start=[])",
+                                       "| format(x)",
+                                       ".format(x)",
+                                       ".join(x)",
+                                       ".count(x)",
+                                       "loop.changed(loop)",
+                                       "+1+1+1+1+1+1+1+1"};
 
 class ChatTemplates final : public FuzzTarget {
  public:

@@ -128,6 +128,86 @@ TEST_CASE("texts without end are ended") {
   CHECK(Mentions(RenderText("{% for i in range(100000) %}" + much + "{% endfor %}").status(), "bytes"));
 }
 
+// What `body` does to `ns.x` again and again; then `after`.
+std::string Repeated(const std::string& begin, const std::string& body, const std::string& after = "") {
+  return "{% set ns = namespace(x=" + begin + ") %}{% for i in range(99999) %}{% for j in range(99999) %}" + body +
+         "{% endfor %}{% endfor %}" + after;
+}
+
+std::string Joined(const std::string& part, const std::string& separator, int count) {
+  std::string text = part;
+  for (int i = 1; i < count; ++i) text += separator + part;
+  return text;
+}
+
+TEST_CASE("values that a hostile template makes have a bound") {
+  CHECK(Mentions(RenderText(Repeated("'a'", "{% set ns.x = ns.x ~ ns.x %}")).status(), "fuel"));
+  CHECK(Mentions(RenderText(Repeated("[]", "{% set ns.x = [ns.x] %}")).status(), "256 levels"));
+  CHECK(Mentions(RenderText(Repeated("{}", "{% set ns.x = {'a': ns.x} %}")).status(), "256 levels"));
+  CHECK(Mentions(RenderText(Joined("{% set x = [x] %}", "", 40'000)).status(), "256 levels"));
+  // These show nothing of the lists that they hold.
+  CHECK(Mentions(RenderText(Repeated("[]", "{% set ns.x = ([ns.x] * 1)[5:] %}")).status(), "fuel"));
+  CHECK(Mentions(RenderText(Repeated("[1]", "{% set ns.x = ns.x | reverse %}")).status(), "fuel"));
+  CHECK(*RenderText("{% set ns = namespace(x=1) %}{% for i in range(200) %}{% set ns.x = [ns.x] %}{% endfor %}"
+                    "{{ [[1], [0]] | sort }}") == "[[0], [1]]");
+}
+
+TEST_CASE("namespaces and loops can't come to hold themselves") {
+  CHECK(Mentions(RenderText("{% set a = namespace() %}{% set b = namespace() %}{% set a.x = b %}{% set b.x = a %}"
+                            "{{ a == b }}")
+                     .status(),
+                 "expected data"));
+  CHECK(Mentions(RenderText("{% set a = namespace() %}{% set a.x = [a] %}{{ a ~ '' }}").status(), "expected data"));
+  CHECK(Mentions(RenderText("{% for i in [1] %}{{ loop.changed(loop) }}{% endfor %}").status(), "expected data"));
+}
+
+TEST_CASE("values that hold the same one twice don't hold the process") {
+  const std::string doubled =
+      "{% macro m(x, n) %}{% if n %}{{ m([x, x], n - 1) }}{% else %}{{ x ~ '' }}{% endif %}"
+      "{% endmacro %}{{ m(1, 45) }}";
+  CHECK(RenderText(doubled).status().code() == absl::StatusCode::kInvalidArgument);
+  const std::string nested = "{{ [[[1] * 99999999] * 99999999] == [[[1] * 99999999] * 99999998] }}";
+  CHECK(RenderText(nested).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("texts that are put into a text many times are refused") {
+  const std::string text = "{% set s = 'a' * 1000000 %}";
+  for (const char* use :
+       {"{{ ('{0}' * 100000).format(s) }}", "{{ '{:>9999999999}'.format(1) }}",
+        "{{ ('%(a)s' * 100000) | format(a=s) }}", "{{ '%999999999d' | format(1) }}", "{{ s.replace('', s) }}",
+        "{{ s | replace('a', s) }}", "{{ s.join(range(100000)) }}", "{{ range(100000) | join(s) }}",
+        "{{ ([s] * 10000) ~ '' }}", "{{ s * 99999999 }}", "{{ ('a\n' * 100000) | indent(999999999) }}"}) {
+    INFO(use);
+    CHECK(RenderText(text + use).status().code() == absl::StatusCode::kInvalidArgument);
+  }
+  CHECK(*RenderText("{{ '{:>4} {}'.format(1, 'b') }}{{ '%s-%(a)s' | replace('%s', 'x') | format(a=2) }}") ==
+        "   1 bx-2");
+}
+
+TEST_CASE("long tags and chains of elif are refused, up to their bounds they work") {
+  CHECK(*RenderText("{{ " + Joined("1", "+", 499) + " }}") == "499");
+  CHECK(Mentions(RenderText("{{ " + Joined("1", "+", 501) + " }}").status(), "expected at most"));
+  CHECK(Mentions(RenderText("{{ " + Joined("x", "~", 100'000) + " }}").status(), "expected at most"));
+  CHECK(*RenderText("{% if x %}" + Joined("{% elif x %}", "", 200) + "{% else %}y{% endif %}") == "y");
+  CHECK(Mentions(RenderText("{% if x %}" + Joined("{% elif x %}", "", 50'000) + "{% endif %}").status(), "'elif'"));
+}
+
+TEST_CASE("long conversations and texts fit") {
+  OrderedJson context = {
+      {"messages", OrderedJson::array()}, {"add_generation_prompt", true}, {"bos_token", "<s>"}, {"eos_token", "</s>"}};
+  for (int i = 0; i < 16'000; ++i) {
+    context["messages"].push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", "hello there"}});
+  }
+  context["messages"][0]["content"] = std::string(5'000'000, 'x');
+  for (const char* family : {"llama-3.1", "mistral-nemo", "qwen3"}) {
+    INFO(family);
+    std::ifstream file(testing::RepositoryData("chat_templates/" + std::string(family) + ".json"));
+    const auto text = RenderText(OrderedJson::parse(file)["template"], context.dump());
+    REQUIRE(text.ok());
+    CHECK(text->size() > 5'000'000);
+  }
+}
+
 TEST_CASE("contexts that are no JSON object are refused") {
   for (const std::string context : {"", "[1]", "{", "3", "{\"a\": \"\xFF\"}"}) {
     CHECK(RenderText("x", context).status().code() == absl::StatusCode::kInvalidArgument);

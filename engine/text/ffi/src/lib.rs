@@ -2,11 +2,13 @@
 //! strings, and catches panics on the way out.
 
 mod chat_template;
+mod guarded_syntax;
 mod pre_tokenizer;
 mod python_text;
 mod sentence_piece;
 mod strftime;
 mod tokenizer;
+mod value_guard;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
