@@ -59,6 +59,10 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Create(const TlsFi
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(context)));
 }
 
+bool TlsContext::has_expired() const {
+  return X509_cmp_current_time(X509_get0_notAfter(SSL_CTX_get0_certificate(context_.get()))) < 0;
+}
+
 std::unique_ptr<SSL, SslDeleter> TlsContext::NewSession() const {
   std::unique_ptr<SSL, SslDeleter> session(SSL_new(context_.get()));
   if (session != nullptr) SSL_set_accept_state(session.get());

@@ -34,6 +34,9 @@ class TlsContext {
   // Reads `files`. INVALID_ARGUMENT names the one that can't be used, by its path in `named`.
   static absl::StatusOr<std::shared_ptr<const TlsContext>> Create(const TlsFiles& files, const TlsFiles& named);
 
+  // Whether the server's own certificate is of no use any more: clients will refuse it.
+  bool has_expired() const;
+
   // A session in the server's part, or null without memory.
   std::unique_ptr<SSL, SslDeleter> NewSession() const;
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/log.h"
 #include "engine/base/status.h"
 #include "server/file_text.h"
 
@@ -46,6 +47,8 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsLoader::Load() const {
                              .client_ca = ReadFile(files_.client_ca)};
   QUIRE_RETURN_IF_ERROR(read_->Write(contents));
   QUIRE_ASSIGN_OR_RETURN(auto context, TlsContext::Create(read_->paths(has_client_ca()), files_));
+  if (context->has_expired())
+    log::Warning("{}: the certificate has expired: clients will refuse it", files_.certificate);
   QUIRE_RETURN_IF_ERROR(good_->Write(contents));
   return context;
 }

@@ -185,6 +185,15 @@ TEST_CASE("files that can't be opened for want of descriptors are refused, until
   CHECK(loader->Load().ok());
 }
 
+TEST_CASE("an expired certificate of the server is told from one that is valid") {
+  const TestAuthority authority("authority");
+  const ServerIdentityFiles identity(authority);
+  const auto loader = TlsLoader::Create(identity.files()).value();
+  CHECK_FALSE(loader->Load().value()->has_expired());
+  identity.Replace(authority.Issue("server", /*is_expired=*/true));
+  CHECK(loader->Load().value()->has_expired());
+}
+
 TEST_CASE("files that can't be used are named") {
   const TestAuthority authority("authority");
   const ServerIdentityFiles identity(authority);
