@@ -22,7 +22,8 @@ using SignedByteVec = hn::Vec<SignedByteTag>;
 
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 constexpr int64_t kStepBytes = kPanelWidth * 4;  // of four inputs by all output features of a panel
-constexpr int64_t kPrefetchBytes = 2048;
+constexpr int64_t kLineBytes = 64;
+constexpr int64_t kFetchBytes = 2048;
 // Sums of a tile, in integers and in floats, fit the register file beside the weights.
 constexpr int kPanelVecs = 2;
 constexpr int kTileRows = kLanes >= 16 ? 6 : 2;
@@ -33,6 +34,27 @@ constexpr int kSingleRowPanels = kLanes >= 16 ? 2 : 1;
 // carry sums too often.
 constexpr int64_t kMostRowsInTurns = 64;
 constexpr int64_t kGroupsPerTurn = 3;
+// From so many tiles on they share the fetching of weights of full bytes.
+constexpr int64_t kTilesThatShare = 3;
+
+// Asks for a line, into the first-level cache. A compiler gathers fetches that it may move, and a burst of them waits
+// for the processor's few line buffers, where one between two products waits for nothing.
+HWY_INLINE void Fetch(const uint8_t* from) {
+#if HWY_ARCH_X86
+  asm volatile("prefetcht0 %0" : : "m"(*from));
+#else
+  hwy::Prefetch(from);
+#endif
+}
+
+// The same into the second-level cache.
+HWY_INLINE void FetchFar(const uint8_t* from) {
+#if HWY_ARCH_X86
+  asm volatile("prefetcht1 %0" : : "m"(*from));
+#else
+  hwy::Prefetch(from);
+#endif
+}
 
 // sum + four products for each lane. Bytes reach 255 (kFullBytes) or 15.
 template <bool kFullBytes>
@@ -65,6 +87,10 @@ struct GroupRange {
   int64_t begin;
   int64_t end;
   float* sums;
+  // Tiles that share the fetching: bytes from a group to the first line that this one asks for, and from line to line.
+  // 0: it asks for all that it reads itself, kFetchBytes ahead.
+  int64_t fetch_offset = 0;
+  int64_t fetch_stride = 0;
 };
 
 // Output features [column, column + kPanelVecs * kLanes) of kPanels neighbouring panels for kRows rows, summed in
@@ -102,9 +128,11 @@ struct Tile {
       if constexpr (HasNibbles(kType)) {
         DotNibbles(quants + column * 4, panel_bytes, inputs + group * kGroupSize, k, dots);
       } else {
-        DotFullBytes(quants + column * 4, panel_bytes, inputs + group * kGroupSize, k, dots);
+        DotFullBytes(quants + column * 4, panel_bytes, inputs + group * kGroupSize, k, groups, dots);
       }
-      AddGroup(args, quants + quant_bytes + column * 2, panel_bytes, row * num_groups + group, num_groups, dots, sums);
+      const uint8_t* scales = quants + quant_bytes + column * 2;
+      if (groups.fetch_stride == 0) FetchScales(scales, panel_bytes);
+      AddGroup(args, scales, panel_bytes, row * num_groups + group, num_groups, dots, sums);
     }
     if (groups.end < num_groups) return Carry(sums, carried);
     if constexpr (kType == WeightType::kInt8)
@@ -154,7 +182,7 @@ struct Tile {
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
         const uint8_t* from = quants + step * kStepBytes + Offset(v, 4, panel_bytes);
-        hwy::Prefetch(from + kPrefetchBytes);
+        Fetch(from + kFetchBytes);
         const auto both = hn::LoadU(d8, from);
         low[v] = hn::And(both, low_mask);
         high[v] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, both))), low_mask);
@@ -172,14 +200,15 @@ struct Tile {
   }
 
   static HWY_INLINE void DotFullBytes(const uint8_t* quants, int64_t panel_bytes, const int8_t* inputs, int64_t stride,
-                                      IntVec (&dots)[kRows][kVecs]) {
+                                      const GroupRange& groups, IntVec (&dots)[kRows][kVecs]) {
 #pragma GCC unroll 8
     for (int64_t step = 0; step < kGroupSize / 4; ++step) {
+      if (groups.fetch_stride > 0) FetchFar(quants + groups.fetch_offset + step * groups.fetch_stride);
       ByteVec weights[kVecs];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
         const uint8_t* from = quants + step * kStepBytes + Offset(v, 4, panel_bytes);
-        hwy::Prefetch(from + kPrefetchBytes);
+        if (groups.fetch_stride == 0) Fetch(from + kFetchBytes);
         weights[v] = hn::LoadU(ByteTag(), from);
       }
 #pragma GCC unroll 6
@@ -187,6 +216,19 @@ struct Tile {
         const auto four = Inputs(inputs + r * stride + step * 4);
 #pragma GCC unroll 8
         for (int v = 0; v < kVecs; ++v) dots[r][v] = DotBytes<true>(dots[r][v], weights[v], four);
+      }
+    }
+  }
+
+  // Without them every group would wait for a line that nobody has asked for.
+  static HWY_INLINE void FetchScales(const uint8_t* scales, int64_t panel_bytes) {
+    if constexpr (IsGrouped(kType)) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVecs; v += kPanelVecs) {
+        Fetch(scales + Offset(v, 2, panel_bytes) + kFetchBytes);
+        if constexpr (kType == WeightType::kQ4_1) {
+          Fetch(scales + kPanelWidth * 2 + Offset(v, 2, panel_bytes) + kFetchBytes);
+        }
       }
     }
   }
@@ -269,20 +311,34 @@ void MultiplyRest(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64
 
 template <WeightType kType>
 void MultiplyAllRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, const GroupRange& groups, float* c) {
+  GroupRange part = groups;
   int64_t row = 0;
-  for (; row + kTileRows <= args.rows; row += kTileRows) MultiplyRows<kType, kTileRows>(args, panel, row, groups, c);
-  MultiplyRest<kType>(args, panel, row, groups, c);
+  for (; row + kTileRows <= args.rows; row += kTileRows) {
+    MultiplyRows<kType, kTileRows>(args, panel, row, part, c);
+    part.fetch_offset += kLineBytes;
+  }
+  MultiplyRest<kType>(args, panel, row, part, c);
 }
 
 // Several tiles of rows take the groups in turns, so that memory is read all the time and not by the first tile alone.
+// Of full bytes even a turn's first tile would read more than it computes: there all tiles ask for a part of what the
+// turn after the next needs.
 template <WeightType kType>
 void MultiplyPanel(const QuantizedMultiplyArgs& args, const uint8_t* panel, float* c) {
   const int64_t num_groups = args.panel.k / kGroupSize;
   const bool takes_turns = args.rows > kTileRows && args.rows <= kMostRowsInTurns;
   const int64_t turn = takes_turns ? kGroupsPerTurn : num_groups;
+  const int64_t num_tiles = (args.rows + kTileRows - 1) / kTileRows;
+  const bool shares = takes_turns && !HasNibbles(kType) && num_tiles >= kTilesThatShare;
   HWY_ALIGN float sums[kMostRowsInTurns * kPanelWidth];
   for (int64_t begin = 0; begin < num_groups; begin += turn) {
-    MultiplyAllRows<kType>(args, panel, {begin, HWY_MIN(begin + turn, num_groups), sums}, c);
+    MultiplyAllRows<kType>(args, panel,
+                           {.begin = begin,
+                            .end = HWY_MIN(begin + turn, num_groups),
+                            .sums = sums,
+                            .fetch_offset = shares ? 2 * turn * args.panel.BytesPerGroup() : 0,
+                            .fetch_stride = shares ? num_tiles * kLineBytes : 0},
+                           c);
   }
 }
 
