@@ -161,6 +161,11 @@ TEST_CASE("namespaces and loops can't come to hold themselves") {
   CHECK(Mentions(RenderText("{% for i in [1] %}{{ loop.changed(loop) }}{% endfor %}").status(), "expected data"));
 }
 
+TEST_CASE("a mistake that the library panics at ends the rendering alone") {
+  CHECK_FALSE(RenderText("{% for i in [1] %}{{ loop.cycle() }}{% endfor %}").ok());
+  CHECK(*RenderText("{% for i in [1] %}{{ loop.cycle('a') }}{% endfor %}") == "a");
+}
+
 TEST_CASE("values that hold the same one twice don't hold the process") {
   const std::string doubled =
       "{% macro m(x, n) %}{% if n %}{{ m([x, x], n - 1) }}{% else %}{{ x ~ '' }}{% endif %}"

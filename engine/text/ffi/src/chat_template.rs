@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::machinery::{eval, make_string_output, parse, CodeGenerator, Instructions};
+use minijinja::machinery::{CodeGenerator, Instructions, eval, make_string_output, parse};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, Serde, Value, ValueOrKwargs};
-use minijinja::{context, AutoEscape, Environment, Error, ErrorKind, Output, State};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, context};
 use minijinja_contrib::pycompat::unknown_method_callback;
 use self_cell::self_cell;
 
 use crate::guarded_syntax::{check_size, guarded};
-use crate::python_text::{json_of, str_of, JsonStyle};
+use crate::python_text::{JsonStyle, json_of, str_of};
 use crate::strftime::strftime;
 use crate::value_guard;
 
@@ -143,7 +143,8 @@ fn check_format(state: &State, text: &str, field: char, args: &[Value]) -> Resul
 fn sum_of_widths(text: &str) -> usize {
     let fields = text.split('{').skip(1).map(|field| field.split('}').next().unwrap_or_default());
     let numbers = fields.flat_map(|field| field.split(|c: char| !c.is_ascii_digit()));
-    numbers.filter(|digits| !digits.is_empty()).fold(0, |sum: usize, digits| sum.saturating_add(digits.parse().unwrap_or(usize::MAX)))
+    let widths = numbers.filter(|digits| !digits.is_empty()).map(|digits| digits.parse().unwrap_or(usize::MAX));
+    widths.fold(0, usize::saturating_add)
 }
 
 /// The sum of lists copies what it has, again and again.

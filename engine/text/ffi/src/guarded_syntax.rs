@@ -2,7 +2,7 @@
 //! whatever makes or takes apart a value that can hold others.
 
 use minijinja::machinery::ast::*;
-use minijinja::machinery::{tokenize, Span, Token};
+use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
 use crate::value_guard::{DATA, MADE, TEXT};
@@ -31,7 +31,10 @@ pub fn check_size(source: &str) -> Result<(), String> {
             ));
         }
         if num_elifs > MAX_ELIFS {
-            return Err(format!("line {}: got more than {MAX_ELIFS} 'elif', expected at most so many", span.start_line));
+            return Err(format!(
+                "line {}: got more than {MAX_ELIFS} 'elif', expected at most so many",
+                span.start_line
+            ));
         }
     }
     Ok(())
@@ -126,9 +129,7 @@ fn names_attribute(target: &Expr) -> bool {
 fn copy<'a>(target: &Expr<'a>) -> Expr<'a> {
     match target {
         Expr::GetAttr(e) => Expr::GetAttr(Spanned::new(GetAttr { expr: copy(&e.expr), name: e.name }, e.span())),
-        Expr::List(e) => {
-            Expr::List(Spanned::new(List { items: e.items.iter().map(copy).collect() }, e.span()))
-        }
+        Expr::List(e) => Expr::List(Spanned::new(List { items: e.items.iter().map(copy).collect() }, e.span())),
         other => expr(other),
     }
 }
@@ -195,10 +196,9 @@ fn expr<'a>(e: &Expr<'a>) -> Expr<'a> {
             Expr::Test(Spanned::new(Test { name: e.name, expr: tested, args: arguments(&e.args, data) }, span))
         }
         Expr::GetAttr(e) => Expr::GetAttr(Spanned::new(GetAttr { expr: expr(&e.expr), name: e.name }, span)),
-        Expr::GetItem(e) => Expr::GetItem(Spanned::new(
-            GetItem { expr: text(&e.expr), subscript_expr: data(&e.subscript_expr) },
-            span,
-        )),
+        Expr::GetItem(e) => {
+            Expr::GetItem(Spanned::new(GetItem { expr: text(&e.expr), subscript_expr: data(&e.subscript_expr) }, span))
+        }
         Expr::Call(e) => made(Expr::Call(call(e)), span),
         Expr::List(s) => literal(e, Expr::List(Spanned::new(List { items: s.items.iter().map(expr).collect() }, span))),
         Expr::Tuple(s) => {

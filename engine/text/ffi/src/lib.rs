@@ -10,7 +10,7 @@ mod strftime;
 mod tokenizer;
 mod value_guard;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use chat_template::ChatTemplate;
 use pre_tokenizer::Family;
@@ -157,9 +157,7 @@ pub unsafe extern "C" fn quire_tokenizer_create(
     tokenizer: *mut *mut Tokenizer,
     error: *mut QuireString,
 ) -> i32 {
-    unsafe {
-        guarded(error, || create_tokenizer(&*vocabulary), |made| tokenizer.write(Box::into_raw(Box::new(made))))
-    }
+    unsafe { guarded(error, || create_tokenizer(&*vocabulary), |made| tokenizer.write(Box::into_raw(Box::new(made)))) }
 }
 
 /// # Safety
@@ -220,8 +218,7 @@ pub unsafe extern "C" fn quire_template_render(
     rendered: *mut QuireString,
     error: *mut QuireString,
 ) -> i32 {
-    let work =
-        || unsafe { (*chat_template).render(text("context", context_json, MAX_INPUT_BYTES)?, now_unix_seconds) };
+    let work = || unsafe { (*chat_template).render(text("context", context_json, MAX_INPUT_BYTES)?, now_unix_seconds) };
     let deliver = |made: String| {
         let (data, size) = into_raw(made.into_bytes());
         unsafe { rendered.write(QuireString { data, size }) };

@@ -2,7 +2,7 @@
 //! the one that the originals need ("whitespace, but not its last character before a word") is done by hand.
 
 use regex::{Regex, RegexBuilder};
-use unicode_normalization_alignments::{is_nfc, UnicodeNormalization};
+use unicode_normalization_alignments::{UnicodeNormalization, is_nfc};
 
 /// A longer word is cut: merging holds about 60 bytes per byte of a word, so an endless one must not pass.
 pub const MAX_WORD_BYTES: usize = 64 * 1024;
@@ -40,10 +40,8 @@ impl PreTokenizer {
             Family::Llama3 => LLAMA3_PATTERN,
             Family::Qwen2 => QWEN2_PATTERN,
         };
-        let pattern = RegexBuilder::new(pattern)
-            .dfa_size_limit(MAX_DFA_BYTES)
-            .build()
-            .map_err(|error| error.to_string())?;
+        let pattern =
+            RegexBuilder::new(pattern).dfa_size_limit(MAX_DFA_BYTES).build().map_err(|error| error.to_string())?;
         Ok(Self { family, pattern })
     }
 

@@ -95,7 +95,14 @@ fn number(value: &Value) -> Result<String, Error> {
 /// The shortest digits that read back as `x`, with an exponent from 1e16 on and below 1e-4.
 fn float(x: f64) -> String {
     if x.is_nan() || x.is_infinite() {
-        return if x.is_nan() { "nan" } else if x > 0.0 { "inf" } else { "-inf" }.to_string();
+        return if x.is_nan() {
+            "nan"
+        } else if x > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        }
+        .to_string();
     }
     let scientific = format!("{x:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

@@ -1,10 +1,10 @@
 //! Text to token ids: added tokens are found first, what lies between is cut into words, and each word is merged.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use tokenizers::models::bpe::{BpeBuilder, Vocab, BPE};
 use tokenizers::Model;
+use tokenizers::models::bpe::{BPE, BpeBuilder, Vocab};
 
-use crate::pre_tokenizer::{for_each_part, Family, PreTokenizer};
+use crate::pre_tokenizer::{Family, PreTokenizer, for_each_part};
 use crate::sentence_piece::{self, SPACE};
 
 /// Keeps a special token's text from being matched across it; see text_ffi.h.
@@ -51,8 +51,7 @@ impl AddedTokens {
 impl Tokenizer {
     pub fn byte_level(vocabulary: &Vocabulary, family: Family) -> Result<Self, String> {
         let merges = vocabulary.merges.iter().map(|merge| split_merge(merge)).collect::<Result<Vec<_>, _>>()?;
-        let scheme =
-            Scheme::ByteLevel { pre_tokenizer: PreTokenizer::new(family)?, char_of_byte: char_of_byte() };
+        let scheme = Scheme::ByteLevel { pre_tokenizer: PreTokenizer::new(family)?, char_of_byte: char_of_byte() };
         // A word that is a token as it stands is that token, for the families whose merges don't lead to all of them.
         Self::new(vocabulary, merges, scheme, |builder| builder.ignore_merges(family == Family::Llama3))
     }
@@ -77,9 +76,7 @@ impl Tokenizer {
         let tokens = &vocabulary.tokens;
         let ids = tokens.iter().enumerate().map(|(id, token)| (token.to_string(), id as u32));
         // The crate's word cache has no bound in bytes and never forgets; merging anew is cheap.
-        let builder = BPE::builder()
-            .vocab_and_merges(ids.collect::<Vocab>(), merges)
-            .cache_capacity(0);
+        let builder = BPE::builder().vocab_and_merges(ids.collect::<Vocab>(), merges).cache_capacity(0);
         let model = configure(builder).build().map_err(|error| error.to_string())?;
         let user_defined = vocabulary.user_defined_ids.iter().copied();
         let special = vocabulary.special_ids.iter().copied();
