@@ -18,6 +18,7 @@
 #include "server/life/process_signals.h"
 #include "server/life/service_manager.h"
 #include "server/life/warm_up.h"
+#include "server/lock_checks.h"
 #include "server/security/security.h"
 #include "server/server.h"
 
@@ -107,6 +108,7 @@ int Serve(const ServerConfig& config, const Arguments& arguments) {
 
 int Main(int argc, const char* const* argv) {
   BoundAllocator();
+  TurnOffLockChecks();
   RaiseDescriptorLimit();
   const absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
   if (!command.ok()) return Fail(command.status());
