@@ -1,9 +1,10 @@
 #include "engine/sampling/logprobs.h"
 
 #include <algorithm>
+#include <span>
 
 #include "engine/sampling/candidates.h"
-#include "engine/sampling/softmax.h"
+#include "engine/sampling/vocabulary_passes.h"
 
 namespace quire {
 
@@ -16,10 +17,10 @@ absl::StatusOr<PositionLogprobs> ComputeLogprobs(std::span<const float> logits, 
   PositionLogprobs result;
   result.chosen = {chosen, logprob_of(logits[chosen])};
   if (num_top == 0) return result;
-  SelectTopK(logits, num_top, &scratch->block_maxima, &scratch->candidates);
-  std::ranges::sort(scratch->candidates, IsBetter);
-  result.top.reserve(scratch->candidates.size());
-  for (const Candidate& candidate : scratch->candidates) {
+  const std::span<Candidate> best_first = scratch->selector.TopK(logits, num_top);
+  std::ranges::sort(best_first, IsBetter);
+  result.top.reserve(best_first.size());
+  for (const Candidate& candidate : best_first) {
     result.top.push_back({candidate.token_id, logprob_of(candidate.value)});
   }
   return result;

@@ -7,12 +7,11 @@
 #include "engine/base/check.h"
 #include "engine/base/math.h"
 #include "engine/sampling/rng.h"
-#include "engine/sampling/softmax.h"
+#include "engine/sampling/vocabulary_passes.h"
 
 namespace quire {
 namespace {
 
-constexpr int64_t kMaximaBlockSize = 64;
 constexpr int64_t kDrawBlockSize = 256;
 
 void MaskLogits(std::span<const uint32_t> mask, std::span<float> logits) {
@@ -22,36 +21,26 @@ void MaskLogits(std::span<const uint32_t> mask, std::span<float> logits) {
   }
 }
 
-// Keeps the weights of `worst_kept` and of candidates better than it.
-void KeepUpTo(const Candidate& worst_kept, std::span<float> weights) {
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const bool kept = !IsBetter(worst_kept, {weights[i], static_cast<TokenId>(i)});
-    weights[i] = kept ? weights[i] : 0.0F;
-  }
-}
-
 // The token at which the running sum of weights, in order of ids, passes `uniform` of the whole. Sums go by blocks,
 // both here and for the whole, so that rounding can't carry the target past the end.
-TokenId DrawByWeight(std::span<const float> weights, double uniform) {
-  const auto block_at = [&](size_t begin) {
-    return weights.subspan(begin, std::min<size_t>(kDrawBlockSize, weights.size() - begin));
-  };
+TokenId DrawByWeight(std::span<const float> weights, double uniform, std::span<double> block_sums) {
+  BlockSums(weights, kDrawBlockSize, block_sums);
   double total = 0;
-  for (size_t begin = 0; begin < weights.size(); begin += kDrawBlockSize) total += Sum(block_at(begin));
+  for (const double sum : block_sums) total += sum;
   const double target = uniform * total;
   double passed = 0;
   TokenId last_possible = 0;
-  for (size_t begin = 0; begin < weights.size(); begin += kDrawBlockSize) {
-    const std::span<const float> block = block_at(begin);
-    const double block_sum = Sum(block);
-    if (block_sum == 0 || passed + block_sum <= target) {
-      passed += block_sum;
+  for (size_t block = 0; block < block_sums.size(); ++block) {
+    if (block_sums[block] == 0 || passed + block_sums[block] <= target) {
+      passed += block_sums[block];
       continue;
     }
-    for (size_t i = 0; i < block.size(); ++i) {
-      if (block[i] == 0.0F) continue;
-      last_possible = static_cast<TokenId>(begin + i);
-      passed += block[i];
+    const size_t begin = block * kDrawBlockSize;
+    const size_t end = std::min(begin + kDrawBlockSize, weights.size());
+    for (size_t i = begin; i < end; ++i) {
+      if (weights[i] == 0.0F) continue;
+      last_possible = static_cast<TokenId>(i);
+      passed += weights[i];
       if (passed > target) break;
     }
     break;
@@ -59,17 +48,30 @@ TokenId DrawByWeight(std::span<const float> weights, double uniform) {
   return last_possible;
 }
 
+// A weight that no token of the smallest head with top_p of `total_mass` is below, near its least one: a selection
+// takes longer than some passes over all weights, of which the largest is 1.
+float LowerBoundOfHead(std::span<const float> weights, float top_p, double total_mass) {
+  // All tokens below this together weigh less than what top_p drops.
+  const double least = (1.0 - top_p) * total_mass / static_cast<double>(weights.size()) * 0.999;
+  // Above 0: what min_p has dropped is in no head.
+  const float lowest = std::max(static_cast<float>(least), std::numeric_limits<float>::denorm_min());
+  float bound = 0.25F;
+  while (bound > lowest && SumOfAtLeast(weights, bound) < top_p * total_mass) bound /= 4;
+  return std::max(bound, lowest);
+}
+
 }  // namespace
 
 SamplingScratch::SamplingScratch(int64_t vocab_size)
-    : logits(vocab_size), weights(vocab_size), mask(CeilDiv<int64_t>(vocab_size, 32)) {
-  block_maxima.reserve(CeilDiv(vocab_size, kMaximaBlockSize));
-  candidates.reserve(vocab_size);
-}
+    : logits(vocab_size),
+      weights(vocab_size),
+      block_sums(CeilDiv(vocab_size, kDrawBlockSize)),
+      selector(vocab_size),
+      mask(CeilDiv<int64_t>(vocab_size, 32)) {}
 
 int64_t SamplingScratch::BytesFor(int64_t vocab_size) {
-  return static_cast<int64_t>(vocab_size * (2 * sizeof(float) + sizeof(Candidate)) +
-                              CeilDiv(vocab_size, kMaximaBlockSize) * sizeof(float) +
+  return CandidateSelector::BytesFor(vocab_size) +
+         static_cast<int64_t>(vocab_size * 2 * sizeof(float) + CeilDiv(vocab_size, kDrawBlockSize) * sizeof(double) +
                               CeilDiv<int64_t>(vocab_size, 32) * sizeof(uint32_t));
 }
 
@@ -108,26 +110,21 @@ void Sampler::PenalizeSeen(std::span<float> logits) const {
 void Sampler::DropUnlikely(SamplingScratch* scratch) const {
   const auto vocab_size = static_cast<int64_t>(scratch->weights.size());
   const std::span<float> weights = scratch->weights;
-  std::vector<Candidate>& candidates = scratch->candidates;
   const bool limits_count = top_k_ > 0 && top_k_ < vocab_size;
   const bool limits_mass = top_p_ < 1.0F;
   if (!limits_count && !limits_mass) return;
+  std::span<Candidate> candidates;
   double kept_mass = 0;
   if (limits_count) {
-    SelectTopK(weights, top_k_, &scratch->block_maxima, &candidates);
+    candidates = scratch->selector.TopK(weights, top_k_);
     for (const Candidate& candidate : candidates) kept_mass += candidate.value;
   } else {
     kept_mass = Sum(weights);
-    // All tokens below this together weigh less than what top_p drops, so none of them is in the head.
-    const auto least = static_cast<float>((1.0 - top_p_) * kept_mass / static_cast<double>(vocab_size) * 0.999);
-    candidates.clear();
-    for (int64_t i = 0; i < vocab_size; ++i) {
-      if (weights[i] > 0.0F && weights[i] >= least) candidates.push_back({weights[i], static_cast<TokenId>(i)});
-    }
+    candidates = scratch->selector.AtLeast(weights, LowerBoundOfHead(weights, top_p_, kept_mass));
   }
-  int64_t num_kept = static_cast<int64_t>(candidates.size());
+  auto num_kept = static_cast<int64_t>(candidates.size());
   if (limits_mass) num_kept = PartitionByMass(candidates, top_p_ * kept_mass);
-  KeepUpTo(*std::max_element(candidates.begin(), candidates.begin() + num_kept, IsBetter), weights);
+  DropWorse(*std::max_element(candidates.begin(), candidates.begin() + num_kept, IsBetter), weights);
 }
 
 absl::StatusOr<TokenId> Sampler::Sample(std::span<const float> logits, std::span<const TokenId> tokens,
@@ -151,7 +148,7 @@ absl::StatusOr<TokenId> Sampler::Sample(std::span<const float> logits, std::span
   if (temperature_ == 0.0F) return best->token_id;
   ComputeWeights(logits, best->logit, temperature_, min_p_, scratch->weights);
   DropUnlikely(scratch);
-  return DrawByWeight(scratch->weights, RandomUniform(seed_, static_cast<uint64_t>(output_index)));
+  return DrawByWeight(scratch->weights, RandomUniform(seed_, static_cast<uint64_t>(output_index)), scratch->block_sums);
 }
 
 }  // namespace quire

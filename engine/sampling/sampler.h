@@ -11,17 +11,17 @@
 
 namespace quire {
 
-// Working memory that all requests of an engine share. Made for the vocabulary once; steps do not allocate.
+// Working memory for one request at a time. Made for the vocabulary once; steps do not allocate.
 struct SamplingScratch {
   explicit SamplingScratch(int64_t vocab_size);
   // What one takes, for the memory sum.
   static int64_t BytesFor(int64_t vocab_size);
 
-  std::vector<float> logits;          // [vocab_size], after penalty and mask
-  std::vector<float> weights;         // [vocab_size], unnormalized probabilities
-  std::vector<float> block_maxima;    // [ceil(vocab_size / 64)]
-  std::vector<Candidate> candidates;  // up to [vocab_size]
-  std::vector<uint32_t> mask;         // [ceil(vocab_size / 32)], of a constraint
+  std::vector<float> logits;       // [vocab_size], after penalty and mask
+  std::vector<float> weights;      // [vocab_size], unnormalized probabilities
+  std::vector<double> block_sums;  // of weights
+  CandidateSelector selector;
+  std::vector<uint32_t> mask;  // [ceil(vocab_size / 32)], of a constraint
 };
 
 // Chooses one request's tokens. Order of operations: constraint, repetition penalty, temperature, min_p, top_k,

@@ -31,16 +31,35 @@ std::vector<TokenId> IdsOf(std::vector<Candidate> candidates) {
 }
 
 TEST_CASE("the best k are those of a full sort, ties to the lower id") {
-  std::vector<float> block_maxima;
-  std::vector<Candidate> selected;
+  CandidateSelector selector(1000);
   for (const int64_t size : {1, 5, 64, 65, 1000}) {
     const std::vector<float> values = RandomValues(size, 10 + size);
     for (const int64_t k : {1, 2, 15, 16, 17, 64, 999, 1000, 2000}) {
       INFO("size " << size << ", k " << k);
       std::vector<Candidate> expected = Sorted(values);
       expected.resize(std::min<size_t>(expected.size(), k));
-      SelectTopK(values, k, &block_maxima, &selected);
-      CHECK(IdsOf(selected) == IdsOf(expected));
+      const std::span<Candidate> selected = selector.TopK(values, k);
+      CHECK(IdsOf({selected.begin(), selected.end()}) == IdsOf(expected));
+    }
+  }
+}
+
+TEST_CASE("those of at least a value are found in order of ids") {
+  CandidateSelector selector(1000);
+  for (const int64_t size : {1, 5, 64, 65, 1000}) {
+    const std::vector<float> values = RandomValues(size, 20 + size);
+    for (const float least : {-1.0F, 1.0F, 25.0F, 50.0F, 51.0F}) {
+      INFO("size " << size << ", least " << least);
+      std::vector<TokenId> expected;
+      for (int64_t i = 0; i < size; ++i) {
+        if (values[i] >= least) expected.push_back(static_cast<TokenId>(i));
+      }
+      std::vector<TokenId> found;
+      for (const Candidate& candidate : selector.AtLeast(values, least)) {
+        CHECK(candidate.value == values[candidate.token_id]);
+        found.push_back(candidate.token_id);
+      }
+      CHECK(found == expected);
     }
   }
 }

@@ -1,12 +1,15 @@
-#include "engine/sampling/softmax.h"
+#include "engine/sampling/vocabulary_passes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "catch2/catch_test_macros.hpp"
 #include "catch2/matchers/catch_matchers_floating_point.hpp"
 #include "engine/sampling/rng.h"
+#include "tests/support/forced_target.h"
 
 namespace quire {
 namespace {
@@ -83,14 +86,71 @@ TEST_CASE("log-sum-exp and sums agree with double precision") {
   for (const int64_t size : {1, 7, 16, 49, 5000}) {
     const std::vector<float> logits = RandomLogits(size, 4);
     double sum = 0;
+    double sum_of_at_least = 0;
     double exponentials = 0;
     for (const float logit : logits) {
       sum += logit;
+      sum_of_at_least += logit >= 3.0F ? logit : 0;
       exponentials += std::exp(static_cast<double>(logit));
     }
     CHECK_THAT(LogSumExp(logits, FindBestLogit(logits)->logit), WithinAbs(std::log(exponentials), 1e-6));
     CHECK_THAT(Sum(logits), WithinAbs(sum, 1e-9));
+    CHECK_THAT(SumOfAtLeast(logits, 3.0F), WithinAbs(sum_of_at_least, 1e-9));
   }
+}
+
+TEST_CASE("what is worse than a candidate is dropped, of equals the higher ids") {
+  std::vector<float> weights(70, 0.25F);
+  weights[3] = 0.125F;
+  weights[60] = 0.5F;
+  DropWorse({0.25F, 40}, weights);
+  for (int i = 0; i < 70; ++i) {
+    INFO("token " << i);
+    CHECK(weights[i] == (i == 60 ? 0.5F : i == 3 || i > 40 ? 0.0F : 0.25F));
+  }
+}
+
+TEST_CASE("blocks have the sums and maxima of their values, the last block of fewer") {
+  for (const int64_t size : {1, 63, 64, 65, 200}) {
+    const std::vector<float> values = RandomLogits(size, 5);
+    std::vector<float> maxima((size + 63) / 64);
+    std::vector<double> sums(maxima.size());
+    BlockMaxima(values, 64, maxima);
+    BlockSums(values, 64, sums);
+    for (size_t block = 0; block < maxima.size(); ++block) {
+      const std::span<const float> part =
+          std::span(values).subspan(block * 64, std::min<size_t>(64, values.size() - block * 64));
+      CHECK(maxima[block] == *std::ranges::max_element(part));
+      CHECK(sums[block] == Sum(part));
+    }
+  }
+}
+
+// Of all passes over one vocabulary.
+std::vector<double> ResultsOfAll(const std::vector<float>& logits) {
+  const BestLogit best = *FindBestLogit(logits);
+  std::vector<float> weights(logits.size());
+  ComputeWeights(logits, best.logit, 0.7F, 1e-6F, weights);
+  std::vector<double> results = {static_cast<double>(best.token_id), best.logit, LogSumExp(logits, best.logit),
+                                 Sum(weights), SumOfAtLeast(weights, 0.001F)};
+  results.insert(results.end(), weights.begin(), weights.end());
+  DropWorse({weights[5], 5}, weights);
+  results.insert(results.end(), weights.begin(), weights.end());
+  return results;
+}
+
+TEST_CASE("every instruction set gives the same bits") {
+  const std::vector<float> logits = RandomLogits(5003, 6);
+  std::vector<double> expected;
+  for (const int64_t target : {HWY_SSE2, HWY_AVX2, HWY_AVX3, HWY_AVX3_DL}) {
+    if (!testing::ForcedTarget::IsPossible(target)) continue;
+    const testing::ForcedTarget forced(target);
+    const std::vector<double> results = ResultsOfAll(logits);
+    if (expected.empty()) expected = results;
+    INFO(hwy::TargetName(target));
+    CHECK(results == expected);
+  }
+  CHECK_FALSE(expected.empty());
 }
 
 }  // namespace
