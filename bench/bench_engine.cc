@@ -23,6 +23,10 @@ class BenchEngine::Runner : public ModelRunner {
              .num_prefill_tokens = plan.num_prefill_tokens};
     return runner_.Execute(plan);
   }
+  int64_t num_threads() const override { return runner_.num_threads(); }
+  void ForEach(int64_t count, int64_t max_threads, absl::FunctionRef<void(int64_t, int64_t)> body) override {
+    runner_.ForEach(count, max_threads, body);
+  }
 
   const StepRecord& last() const { return last_; }
 

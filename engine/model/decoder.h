@@ -30,6 +30,7 @@ class Decoder {
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }
   const KvCacheStorage& cache() const { return cache_; }
+  ThreadTeam& team() { return *team_; }
 
   // Is told where every pass from now on spends its time, and must outlive the last one; null: nobody is.
   void SetProfile(StepProfile* profile) { profile_ = profile; }

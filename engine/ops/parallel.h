@@ -73,6 +73,21 @@ class ThreadTeam {
               &body);
   }
 
+  // Calls body(item, thread) for the items [0, count), on at most `max_threads` threads, numbered from 0, of which each
+  // takes one item after the other. A region of its own, unless there is nothing to share. The body must not throw.
+  template <typename Body>
+  void ForEach(int64_t count, int64_t max_threads, Body&& body) {
+    if (std::min({count, max_threads, num_threads_}) <= 1) {
+      for (int64_t item = 0; item < count; ++item) body(item, int64_t{0});
+      return;
+    }
+    std::atomic<int64_t> next = 0;
+    Run([&](Worker& worker) {
+      if (worker.index() >= max_threads) return;
+      for (int64_t item = next.fetch_add(1); item < count; item = next.fetch_add(1)) body(item, worker.index());
+    });
+  }
+
  private:
   friend class Worker;
 

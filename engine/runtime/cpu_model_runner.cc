@@ -11,4 +11,8 @@ absl::StatusOr<MatrixView<float>> CpuModelRunner::Execute(const StepPlan& plan) 
   return decoder_->Forward(builder_.Build(plan));
 }
 
+void CpuModelRunner::ForEach(int64_t count, int64_t max_threads, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  decoder_->team().ForEach(count, max_threads, body);
+}
+
 }  // namespace quire

@@ -16,6 +16,8 @@ class CpuModelRunner : public ModelRunner {
 
   int64_t vocab_size() const override { return decoder_->config().vocab_size; }
   absl::StatusOr<MatrixView<float>> Execute(const StepPlan& plan) override;
+  int64_t num_threads() const override { return decoder_->team().num_threads(); }
+  void ForEach(int64_t count, int64_t max_threads, absl::FunctionRef<void(int64_t, int64_t)> body) override;
 
  private:
   std::unique_ptr<Decoder> decoder_;

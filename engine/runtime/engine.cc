@@ -63,6 +63,12 @@ GenerationResult MakeResult(const Request& request, const absl::Status& status, 
   return result;
 }
 
+// More would take a megabyte or two each, and save little beside a step of so many requests.
+int64_t NumSamplingThreads(int64_t num_threads) {
+  constexpr int64_t kMostSamplingThreads = 8;
+  return std::min(num_threads, kMostSamplingThreads);
+}
+
 }  // namespace
 
 Engine::Engine(EngineDependencies dependencies)
@@ -74,8 +80,14 @@ Engine::Engine(EngineDependencies dependencies)
               .fit = scheduler_->fit_limits(),
               .tenants = scheduler_->config().tenants},
       end_of_generation_ids_(std::move(dependencies.end_of_generation_ids)),
-      seed_(dependencies.seed),
-      sampling_scratch_(limits_.vocab_size) {}
+      seed_(dependencies.seed) {
+  const int64_t num_threads = NumSamplingThreads(model_runner_->num_threads());
+  for (int64_t i = 0; i < num_threads; ++i) sampling_scratches_.emplace_back(limits_.vocab_size);
+}
+
+int64_t Engine::SamplingBytesFor(int64_t num_threads, int64_t vocab_size) {
+  return NumSamplingThreads(num_threads) * SamplingScratch::BytesFor(vocab_size);
+}
 
 Engine::~Engine() { CancelAll(absl::UnavailableError("the engine is stopping")); }
 
@@ -165,56 +177,62 @@ void Engine::SampleAll(MatrixView<float> logits) {
   QUIRE_CHECK_EQ(logits.rows, plan_.num_logits_rows);
   QUIRE_CHECK_EQ(logits.cols, limits_.vocab_size);
   results_.clear();
-  sampled_.clear();
   int64_t first_row = 0;
   for (const ScheduledRequest& scheduled : plan_.requests) {
     const int64_t end_row = first_row + scheduled.num_logits_rows();
-    StepResult result;
-    const absl::Status status = SampleRequest(scheduled, logits.row_range(first_row, end_row), &result);
+    results_.push_back({.request_id = scheduled.request_id, .logits = logits.row_range(first_row, end_row)});
     first_row = end_row;
+  }
+  model_runner_->ForEach(static_cast<int64_t>(results_.size()), static_cast<int64_t>(sampling_scratches_.size()),
+                         [this](int64_t i, int64_t thread) {
+                           StepResult& result = results_[i];
+                           result.status = SampleRequest(plan_.requests[i], &sampling_scratches_[thread], &result);
+                         });
+  sampled_.clear();
+  for (size_t i = 0; i < results_.size(); ++i) {
+    CountTokens(plan_.requests[i], results_[i]);
     // The scheduler passes over the tokens of a request that has been removed.
-    if (scheduled.samples_token) sampled_.push_back(result.token.token_id);
-    if (status.ok()) {
-      results_.push_back(std::move(result));
-    } else {
-      Cancel(scheduled.request_id, status);
-    }
+    if (plan_.requests[i].samples_token) sampled_.push_back(results_[i].token.token_id);
+    if (!results_[i].status.ok()) Cancel(results_[i].request_id, results_[i].status);
   }
 }
 
-absl::Status Engine::SampleRequest(const ScheduledRequest& scheduled, MatrixView<float> rows, StepResult* result) {
+void Engine::CountTokens(const ScheduledRequest& scheduled, const StepResult& result) {
   const Request& request = *scheduler_->Find(scheduled.request_id);
-  result->request_id = scheduled.request_id;
   num_prompt_tokens_ += std::max<int64_t>(
       0, std::min(request.num_prompt_tokens - scheduled.first_position, scheduled.num_scheduled_tokens()));
-  QUIRE_RETURN_IF_ERROR(CollectPromptLogprobs(request, scheduled, rows, result));
+  if (result.has_token) ++num_output_tokens_;
+}
+
+absl::Status Engine::SampleRequest(const ScheduledRequest& scheduled, SamplingScratch* scratch, StepResult* result) {
+  const Request& request = *scheduler_->Find(scheduled.request_id);
+  QUIRE_RETURN_IF_ERROR(CollectPromptLogprobs(request, scheduled, scratch, result));
   if (!scheduled.samples_token) return absl::OkStatus();
   SamplingState& state = sampling_states_.at(scheduled.request_id);
-  const std::span<const float> logits = rows.row(rows.rows - 1);
-  QUIRE_ASSIGN_OR_RETURN(result->token.token_id,
-                         state.sampler.Sample(logits, request.token_ids, request.num_output_tokens(),
-                                              state.constraint.get(), &sampling_scratch_));
+  const std::span<const float> logits = result->logits.row(result->logits.rows - 1);
+  QUIRE_ASSIGN_OR_RETURN(
+      result->token.token_id,
+      state.sampler.Sample(logits, request.token_ids, request.num_output_tokens(), state.constraint.get(), scratch));
   if (request.sampling.num_logprobs) {
-    QUIRE_ASSIGN_OR_RETURN(result->token.logprobs, ComputeLogprobs(logits, result->token.token_id,
-                                                                   *request.sampling.num_logprobs, &sampling_scratch_));
+    QUIRE_ASSIGN_OR_RETURN(result->token.logprobs,
+                           ComputeLogprobs(logits, result->token.token_id, *request.sampling.num_logprobs, scratch));
   }
   if (state.constraint != nullptr) state.constraint->Accept(result->token.token_id);
   result->has_token = true;
-  ++num_output_tokens_;
   return absl::OkStatus();
 }
 
 absl::Status Engine::CollectPromptLogprobs(const Request& request, const ScheduledRequest& scheduled,
-                                           MatrixView<float> rows, StepResult* result) {
+                                           SamplingScratch* scratch, StepResult* result) {
   if (!request.awaits_prompt_logprobs()) return absl::OkStatus();
-  const int64_t num_rows = rows.rows - (scheduled.samples_token ? 1 : 0);
+  const int64_t num_rows = result->logits.rows - (scheduled.samples_token ? 1 : 0);
   result->prompt_logprobs.reserve(num_rows);
   for (int64_t row = 0; row < num_rows; ++row) {
     // The logits at a position tell the token that follows it.
     const int64_t next_position = scheduled.first_position + scheduled.first_logits_row + row + 1;
     QUIRE_ASSIGN_OR_RETURN(PositionLogprobs logprobs,
-                           ComputeLogprobs(rows.row(row), request.token_ids[next_position],
-                                           *request.sampling.num_prompt_logprobs, &sampling_scratch_));
+                           ComputeLogprobs(result->logits.row(row), request.token_ids[next_position],
+                                           *request.sampling.num_prompt_logprobs, scratch));
     result->prompt_logprobs.push_back(std::move(logprobs));
   }
   return absl::OkStatus();
@@ -222,6 +240,7 @@ absl::Status Engine::CollectPromptLogprobs(const Request& request, const Schedul
 
 void Engine::EmitAll() {
   for (StepResult& result : results_) {
+    if (!result.status.ok()) continue;
     const Request& request = *scheduler_->Find(result.request_id);
     if (!result.prompt_logprobs.empty()) request.sink->OnPromptLogprobs(std::move(result.prompt_logprobs));
     if (!result.has_token) continue;

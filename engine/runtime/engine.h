@@ -49,6 +49,8 @@ class Engine {
 
   // What ValidateRequest must have found good before AddRequest.
   const EngineLimits& limits() const { return limits_; }
+  // What sampling takes, where the model runs on `num_threads`.
+  static int64_t SamplingBytesFor(int64_t num_threads, int64_t vocab_size);
   const Clock& clock() const { return *clock_; }
 
   // Told what happens within steps from now on; null: nobody is. Must outlive the last step.
@@ -99,8 +101,10 @@ class Engine {
   // What a step made for a request, until it is committed and may be emitted.
   struct StepResult {
     RequestId request_id{};
-    std::vector<PositionLogprobs> prompt_logprobs;
-    OutputToken token;
+    MatrixView<float> logits;  // its rows
+    absl::Status status = absl::OkStatus();
+    std::vector<PositionLogprobs> prompt_logprobs = {};
+    OutputToken token = {};
     bool has_token = false;
   };
 
@@ -109,11 +113,13 @@ class Engine {
   }
   void ExpireDeadlines();
   void FailStep(const absl::Status& status);
-  // Fills results_ and sampled_. A request that fails ends here and leaves no result.
+  // Fills results_ and sampled_, on all threads. A request that fails ends here.
   void SampleAll(MatrixView<float> logits);
-  absl::Status SampleRequest(const ScheduledRequest& scheduled, MatrixView<float> rows, StepResult* result);
-  absl::Status CollectPromptLogprobs(const Request& request, const ScheduledRequest& scheduled, MatrixView<float> rows,
-                                     StepResult* result);
+  // What SampleAll does on several threads, for different requests.
+  absl::Status SampleRequest(const ScheduledRequest& scheduled, SamplingScratch* scratch, StepResult* result);
+  absl::Status CollectPromptLogprobs(const Request& request, const ScheduledRequest& scheduled,
+                                     SamplingScratch* scratch, StepResult* result);
+  void CountTokens(const ScheduledRequest& scheduled, const StepResult& result);
   void EmitAll();
   FinishReason ReasonToFinish(const Request& request, TokenId token) const;
   void AddHoldings(EngineStats* stats) const;
@@ -128,7 +134,7 @@ class Engine {
   const std::vector<TokenId> end_of_generation_ids_;
   const uint64_t seed_;
 
-  SamplingScratch sampling_scratch_;
+  std::vector<SamplingScratch> sampling_scratches_;  // one for each thread that samples
   std::unordered_map<RequestId, SamplingState> sampling_states_;
 
   // Of the current step; reused.

@@ -11,6 +11,7 @@
 #include "engine/base/status.h"
 #include "engine/kv_cache/kv_cache_manager.h"
 #include "engine/model/kv_cache_storage.h"
+#include "engine/runtime/engine.h"
 #include "engine/runtime/process_memory.h"
 #include "engine/sampling/sampler.h"
 
@@ -64,7 +65,8 @@ MemoryItems ItemsFor(const EngineConfig& config, const EnginePlan& plan, const S
   const int64_t vocab_size = plan.model.vocab_size;
   return {.weights_bytes = plan.weights.total_bytes(),
           .workspace_bytes = Workspace::BytesFor(plan.model, limits, plan.weights.forms()) +
-                             ForwardBatchBuilder::BytesFor(plan.batch_limits()) + SamplingScratch::BytesFor(vocab_size),
+                             ForwardBatchBuilder::BytesFor(plan.batch_limits()) +
+                             Engine::SamplingBytesFor(limits.num_threads, vocab_size),
           .text_layer_bytes = around.text_layer_bytes,
           .request_state_bytes = config.max_num_seqs * (limits.max_seq_len * kTokenBytes +
                                                         Sampler::StateBytesFor(vocab_size) + kRequestOverheadBytes),

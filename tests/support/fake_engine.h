@@ -87,6 +87,7 @@ struct FakeEngineConfig {
   int64_t max_model_len = 256;
   int64_t max_num_batched_tokens = 64;
   int64_t max_num_seqs = 64;
+  int64_t num_threads = 1;
   std::vector<TokenId> end_of_generation_ids;
 };
 
@@ -108,8 +109,10 @@ inline FakeEngine MakeFakeEngine(const FakeEngineConfig& config, const Clock* cl
   scheduler_config.bytes_per_block = 1000;
   scheduler_config.max_num_logits_rows = config.max_num_seqs;
   dependencies.scheduler = std::make_unique<Scheduler>(scheduler_config, dependencies.kv_cache.get(), clock);
-  auto runner = std::make_unique<FakeModelRunner>(FakeModelRunner::Config{
-      .vocab_size = config.vocab_size, .num_blocks = config.num_blocks, .block_size = config.block_size});
+  auto runner = std::make_unique<FakeModelRunner>(FakeModelRunner::Config{.vocab_size = config.vocab_size,
+                                                                          .num_blocks = config.num_blocks,
+                                                                          .block_size = config.block_size,
+                                                                          .num_threads = config.num_threads});
   FakeEngine made;
   made.runner = runner.get();
   dependencies.model_runner = std::move(runner);

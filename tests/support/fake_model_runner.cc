@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "engine/base/check.h"
@@ -24,6 +26,17 @@ FakeModelRunner::FakeModelRunner(const Config& config)
                       .max_num_logits_rows = kMaxNumTokens}),
       slots_(config.num_blocks * config.block_size) {
   history_.reserve(slots_.size());
+}
+
+void FakeModelRunner::ForEach(int64_t count, int64_t max_threads, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  const int64_t num_used = std::min(max_threads, config_.num_threads);
+  if (num_used == 1) return ModelRunner::ForEach(count, 1, body);
+  std::vector<std::jthread> threads;
+  for (int64_t thread = 0; thread < num_used; ++thread) {
+    threads.emplace_back([=] {
+      for (int64_t item = count - 1 - thread; item >= 0; item -= num_used) body(item, thread);
+    });
+  }
 }
 
 void FakeModelRunner::ComputeLogits(std::span<const TokenId> history, std::span<float> logits) {

@@ -20,6 +20,7 @@ class FakeModelRunner : public ModelRunner {
     int64_t vocab_size = 97;
     int64_t num_blocks = 64;
     int64_t block_size = 4;
+    int64_t num_threads = 1;
   };
   // A call as it came, for assertions about order and amount.
   struct CallRecord {
@@ -38,6 +39,9 @@ class FakeModelRunner : public ModelRunner {
 
   int64_t vocab_size() const override { return config_.vocab_size; }
   absl::StatusOr<MatrixView<float>> Execute(const StepPlan& plan) override;
+  int64_t num_threads() const override { return config_.num_threads; }
+  // On threads of its own, each with every num_threads-th item, the last ones first.
+  void ForEach(int64_t count, int64_t max_threads, absl::FunctionRef<void(int64_t, int64_t)> body) override;
 
   // What the model says after `history`, from first principles: no cache, no batch.
   static void ComputeLogits(std::span<const TokenId> history, std::span<float> logits);

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
+#include <thread>
 #include <vector>
 
 namespace quire {
@@ -29,6 +31,38 @@ TEST_CASE("touching makes every page resident, on any number of threads, and kee
       CHECK(buffer.as<float>()[1024] == 3.0F);
     }
   }
+}
+
+TEST_CASE("every item is done once, on no more threads than asked for") {
+  for (const int64_t num_threads : {1, 2, 3}) {
+    ThreadTeam team(num_threads, 64);
+    for (const int64_t max_threads : {1, 2, 5}) {
+      for (const int64_t count : {0, 1, 2, 100}) {
+        INFO(count << " items on " << max_threads << " of " << num_threads << " threads");
+        std::vector<std::atomic<int>> times_done(count);
+        std::atomic<int64_t> highest_thread = 0;
+        team.ForEach(count, max_threads, [&](int64_t item, int64_t thread) {
+          ++times_done[item];
+          if (thread > highest_thread) highest_thread = thread;
+        });
+        CHECK(std::ranges::all_of(times_done, [](const auto& times) { return times == 1; }));
+        CHECK(highest_thread < std::min(num_threads, max_threads));
+      }
+    }
+  }
+}
+
+TEST_CASE("a thread that waits does not hold back the other's items") {
+  ThreadTeam team(2, 64);
+  std::atomic<int64_t> num_others_done = 0;
+  team.ForEach(10, 2, [&](int64_t item, int64_t) {
+    if (item == 0) {
+      while (num_others_done < 9) std::this_thread::yield();
+    } else {
+      ++num_others_done;
+    }
+  });
+  CHECK(num_others_done == 9);
 }
 
 }  // namespace

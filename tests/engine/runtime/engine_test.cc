@@ -322,6 +322,49 @@ TEST_CASE("the same seed gives the same tokens, another seed others, and no seed
   CHECK(d->token_ids() != e->token_ids());
 }
 
+// Tokens, log-probabilities and ends of requests of every kind, one of which meets broken logits.
+std::vector<std::shared_ptr<RecordingSink>> RunRequestsOfEveryKind(int64_t num_threads) {
+  FakeEngineConfig config;
+  config.num_threads = num_threads;
+  Harness harness(config);
+  harness.runner().BreakSequences(/*first_token=*/6, /*from_position=*/8);
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (TokenId first_token = 1; first_token <= 12; ++first_token) {
+    GenerationRequest request = harness.Greedy({first_token, 5, 7, 9}, 20);
+    if (first_token % 2 == 0) {
+      request.sampling.temperature = 0.9F;
+      request.sampling.seed = first_token;
+      request.sampling.top_p = first_token % 4 == 0 ? 0.8F : 1.0F;
+      request.sampling.repetition_penalty = 1.2F;
+    }
+    if (first_token % 3 == 0) request.sampling.num_logprobs = 3;
+    if (first_token % 5 == 0) request.sampling.num_prompt_logprobs = 2;
+    sinks.push_back(harness.Add(std::move(request)));
+  }
+  harness.RunToEnd();
+  return sinks;
+}
+
+TEST_CASE("requests sampled on several threads get what they get on one") {
+  const auto expected = RunRequestsOfEveryKind(1);
+  const auto sampled = RunRequestsOfEveryKind(3);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    INFO("request " << i);
+    CHECK(sampled[i]->num_finishes() == 1);
+    CHECK(sampled[i]->result().status == expected[i]->result().status);
+    CHECK(sampled[i]->result().status.ok() == (i != 5));
+    CHECK(sampled[i]->token_ids() == expected[i]->token_ids());
+    CHECK(sampled[i]->prompt_logprobs().size() == expected[i]->prompt_logprobs().size());
+    const std::vector<OutputToken> tokens = sampled[i]->tokens();
+    const std::vector<OutputToken> expected_tokens = expected[i]->tokens();
+    for (size_t j = 0; j < tokens.size(); ++j) {
+      const auto& logprobs = tokens[j].logprobs;
+      REQUIRE(logprobs.has_value() == expected_tokens[j].logprobs.has_value());
+      if (logprobs) CHECK(logprobs->chosen.logprob == expected_tokens[j].logprobs->chosen.logprob);
+    }
+  }
+}
+
 TEST_CASE("a constraint rules the tokens of its request and is told each one") {
   class OnlyEven : public TokenConstraint {
    public:
