@@ -5,9 +5,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -79,24 +81,51 @@ int64_t ResidentBytes(pid_t process) {
   return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
+// That it has used, on all its threads.
+std::chrono::nanoseconds ProcessorTime(pid_t process) {
+  clockid_t clock;
+  timespec time = {};
+  if (clock_getcpuclockid(process, &clock) == 0) clock_gettime(clock, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// How long an input has run.
+class InputTime {
+ public:
+  explicit InputTime(pid_t process) : process_(process) { Restart(); }
+
+  void Restart() {
+    since_ = Clock::now();
+    used_before_ = ProcessorTime(process_);
+  }
+  bool IsPast(std::chrono::seconds limit) const {
+    return ProcessorTime(process_) - used_before_ > limit || Clock::now() - since_ > 10 * limit;
+  }
+
+ private:
+  pid_t process_;
+  Clock::time_point since_;
+  std::chrono::nanoseconds used_before_;
+};
+
 // Waits for the end of `process`. Says what it did wrong if it had to be ended: it held an input, or took memory.
 std::optional<std::string> Supervise(pid_t process, const LifeLine& life, const SharedProgress& progress,
                                      const FuzzLimits& limits, const std::function<void(uint64_t)>& on_progress) {
   uint64_t running = progress->next;
-  Clock::time_point since = Clock::now();
-  Clock::time_point told = since;
+  InputTime time(process);
+  Clock::time_point told = Clock::now();
   while (!life.WaitForEnd(kPollTime)) {
     const Clock::time_point now = Clock::now();
     if (const uint64_t next = progress->next; next != running) {
       running = next;
-      since = now;
+      time.Restart();
     }
     if (now - told > kProgressTime) {
       on_progress(running);
       told = now;
     }
     std::optional<std::string> wrong;
-    if (now - since > limits.hang) wrong = "it took more than " + std::to_string(limits.hang.count()) + " seconds";
+    if (time.IsPast(limits.hang)) wrong = "it took more than " + std::to_string(limits.hang.count()) + " seconds";
     if (const int64_t bytes = ResidentBytes(process); bytes > limits.resident_bytes) {
       wrong = "the process took " + std::to_string(bytes >> 20) + " MiB";
     }

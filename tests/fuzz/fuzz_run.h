@@ -14,8 +14,9 @@
 namespace quire::testing {
 
 struct FuzzLimits {
-  std::chrono::seconds hang = std::chrono::seconds(30);  // for one input
-  int64_t resident_bytes = int64_t{2} << 30;             // of the whole process
+  // For one input: processor time, which a busy machine does not take from it, and time, ten times as long.
+  std::chrono::seconds hang = std::chrono::seconds(30);
+  int64_t resident_bytes = int64_t{2} << 30;  // of the whole process
 };
 
 // The input that ended the process, or held it.

@@ -1,6 +1,8 @@
 // The driver itself: that what a target does wrong is found, and that its input can be made again.
 #include "tests/fuzz/fuzz_run.h"
 
+#include <unistd.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -89,6 +91,10 @@ TEST_CASE("an input that never ends, and one that takes memory, are found") {
   const FuzzResult held = Run(hang, 0, 5000, {.hang = std::chrono::seconds(0)});
   REQUIRE(held.finding);
   CHECK(held.finding->what.starts_with("it took more than"));
+  const auto wait = [] { pause(); };
+  const FuzzResult waiting = Run(wait, 0, 5000, {.hang = std::chrono::seconds(0)});
+  REQUIRE(waiting.finding);
+  CHECK(waiting.finding->what.starts_with("it took more than"));
   const FuzzResult large = Run(hang, 0, 5000, {.resident_bytes = 1});
   REQUIRE(large.finding);
   CHECK(large.finding->what.starts_with("the process took"));
