@@ -9,7 +9,6 @@
 #include "engine/base/log.h"
 #include "engine/base/status.h"
 #include "engine/base/strings.h"
-#include "engine/sampling/logprobs.h"
 #include "engine/sampling/rng.h"
 #include "engine/scheduler/scheduler_invariants.h"
 
@@ -63,12 +62,6 @@ GenerationResult MakeResult(const Request& request, const absl::Status& status, 
   return result;
 }
 
-// More would take a megabyte or two each, and save little beside a step of so many requests.
-int64_t NumSamplingThreads(int64_t num_threads) {
-  constexpr int64_t kMostSamplingThreads = 8;
-  return std::min(num_threads, kMostSamplingThreads);
-}
-
 }  // namespace
 
 Engine::Engine(EngineDependencies dependencies)
@@ -80,21 +73,14 @@ Engine::Engine(EngineDependencies dependencies)
               .fit = scheduler_->fit_limits(),
               .tenants = scheduler_->config().tenants},
       end_of_generation_ids_(std::move(dependencies.end_of_generation_ids)),
-      seed_(dependencies.seed) {
-  const int64_t num_threads = NumSamplingThreads(model_runner_->num_threads());
-  for (int64_t i = 0; i < num_threads; ++i) sampling_scratches_.emplace_back(limits_.vocab_size);
-}
-
-int64_t Engine::SamplingBytesFor(int64_t num_threads, int64_t vocab_size) {
-  return NumSamplingThreads(num_threads) * SamplingScratch::BytesFor(vocab_size);
-}
+      seed_(dependencies.seed),
+      sampler_(model_runner_.get()) {}
 
 Engine::~Engine() { CancelAll(absl::UnavailableError("the engine is stopping")); }
 
 void Engine::AddRequest(RequestId id, GenerationRequest request) {
   const uint64_t seed = request.sampling.seed.value_or(RandomBits(seed_, static_cast<uint64_t>(id)));
-  sampling_states_.emplace(
-      id, SamplingState{Sampler(request.sampling, seed, limits_.vocab_size), std::move(request.constraint)});
+  sampler_.Add(id, request.sampling, seed, std::move(request.constraint));
   std::unique_ptr<Request> made = MakeRequest(id, std::move(request), limits_);
   const std::shared_ptr<TokenSink> sink = made->sink;
   const std::string tenant = made->tenant;
@@ -102,7 +88,7 @@ void Engine::AddRequest(RequestId id, GenerationRequest request) {
   if (added.ok()) return;
   // Validation and scheduler disagree about what fits: still an answer, not a lost request.
   log::Error("a validated request was refused: {}", std::string(added.message()));
-  sampling_states_.erase(id);
+  sampler_.Remove(id);
   ++num_finished_requests_;
   if (observer_ != nullptr) observer_->OnEnd(tenant);
   GenerationResult result;
@@ -174,20 +160,7 @@ void Engine::FailStep(const absl::Status& status) {
 }
 
 void Engine::SampleAll(MatrixView<float> logits) {
-  QUIRE_CHECK_EQ(logits.rows, plan_.num_logits_rows);
-  QUIRE_CHECK_EQ(logits.cols, limits_.vocab_size);
-  results_.clear();
-  int64_t first_row = 0;
-  for (const ScheduledRequest& scheduled : plan_.requests) {
-    const int64_t end_row = first_row + scheduled.num_logits_rows();
-    results_.push_back({.request_id = scheduled.request_id, .logits = logits.row_range(first_row, end_row)});
-    first_row = end_row;
-  }
-  model_runner_->ForEach(static_cast<int64_t>(results_.size()), static_cast<int64_t>(sampling_scratches_.size()),
-                         [this](int64_t i, int64_t thread) {
-                           StepResult& result = results_[i];
-                           result.status = SampleRequest(plan_.requests[i], &sampling_scratches_[thread], &result);
-                         });
+  results_ = sampler_.Sample(plan_, logits, *scheduler_);
   sampled_.clear();
   for (size_t i = 0; i < results_.size(); ++i) {
     CountTokens(plan_.requests[i], results_[i]);
@@ -202,40 +175,6 @@ void Engine::CountTokens(const ScheduledRequest& scheduled, const StepResult& re
   num_prompt_tokens_ += std::max<int64_t>(
       0, std::min(request.num_prompt_tokens - scheduled.first_position, scheduled.num_scheduled_tokens()));
   if (result.has_token) ++num_output_tokens_;
-}
-
-absl::Status Engine::SampleRequest(const ScheduledRequest& scheduled, SamplingScratch* scratch, StepResult* result) {
-  const Request& request = *scheduler_->Find(scheduled.request_id);
-  QUIRE_RETURN_IF_ERROR(CollectPromptLogprobs(request, scheduled, scratch, result));
-  if (!scheduled.samples_token) return absl::OkStatus();
-  SamplingState& state = sampling_states_.at(scheduled.request_id);
-  const std::span<const float> logits = result->logits.row(result->logits.rows - 1);
-  QUIRE_ASSIGN_OR_RETURN(
-      result->token.token_id,
-      state.sampler.Sample(logits, request.token_ids, request.num_output_tokens(), state.constraint.get(), scratch));
-  if (request.sampling.num_logprobs) {
-    QUIRE_ASSIGN_OR_RETURN(result->token.logprobs,
-                           ComputeLogprobs(logits, result->token.token_id, *request.sampling.num_logprobs, scratch));
-  }
-  if (state.constraint != nullptr) state.constraint->Accept(result->token.token_id);
-  result->has_token = true;
-  return absl::OkStatus();
-}
-
-absl::Status Engine::CollectPromptLogprobs(const Request& request, const ScheduledRequest& scheduled,
-                                           SamplingScratch* scratch, StepResult* result) {
-  if (!request.awaits_prompt_logprobs()) return absl::OkStatus();
-  const int64_t num_rows = result->logits.rows - (scheduled.samples_token ? 1 : 0);
-  result->prompt_logprobs.reserve(num_rows);
-  for (int64_t row = 0; row < num_rows; ++row) {
-    // The logits at a position tell the token that follows it.
-    const int64_t next_position = scheduled.first_position + scheduled.first_logits_row + row + 1;
-    QUIRE_ASSIGN_OR_RETURN(PositionLogprobs logprobs,
-                           ComputeLogprobs(result->logits.row(row), request.token_ids[next_position],
-                                           *request.sampling.num_prompt_logprobs, scratch));
-    result->prompt_logprobs.push_back(std::move(logprobs));
-  }
-  return absl::OkStatus();
 }
 
 void Engine::EmitAll() {
@@ -264,7 +203,7 @@ FinishReason Engine::ReasonToFinish(const Request& request, TokenId token) const
 void Engine::End(RequestId id, const absl::Status& status, FinishReason reason, int64_t max_counted_tokens) {
   const std::unique_ptr<Request> request = scheduler_->Remove(id);
   if (request == nullptr) return;
-  sampling_states_.erase(id);
+  sampler_.Remove(id);
   ++num_finished_requests_;
   if (observer_ != nullptr) observer_->OnEnd(request->tenant);
   GenerationResult result = MakeResult(*request, status, reason, clock_->Now());

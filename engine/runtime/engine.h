@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,12 +11,12 @@
 #include "engine/base/generation_types.h"
 #include "engine/base/ids.h"
 #include "engine/kv_cache/kv_cache_manager.h"
+#include "engine/runtime/batch_sampler.h"
 #include "engine/runtime/engine_observer.h"
 #include "engine/runtime/engine_stats.h"
 #include "engine/runtime/generation.h"
 #include "engine/runtime/model_runner.h"
 #include "engine/runtime/request_validation.h"
-#include "engine/sampling/sampler.h"
 #include "engine/scheduler/scheduler.h"
 
 namespace quire {
@@ -49,8 +49,6 @@ class Engine {
 
   // What ValidateRequest must have found good before AddRequest.
   const EngineLimits& limits() const { return limits_; }
-  // What sampling takes, where the model runs on `num_threads`.
-  static int64_t SamplingBytesFor(int64_t num_threads, int64_t vocab_size);
   const Clock& clock() const { return *clock_; }
 
   // Told what happens within steps from now on; null: nobody is. Must outlive the last step.
@@ -93,32 +91,13 @@ class Engine {
   std::vector<std::string> CheckInvariants();
 
  private:
-  // What sampling keeps for a request, beside what the scheduler keeps.
-  struct SamplingState {
-    Sampler sampler;
-    std::shared_ptr<TokenConstraint> constraint;
-  };
-  // What a step made for a request, until it is committed and may be emitted.
-  struct StepResult {
-    RequestId request_id{};
-    MatrixView<float> logits;  // its rows
-    absl::Status status = absl::OkStatus();
-    std::vector<PositionLogprobs> prompt_logprobs = {};
-    OutputToken token = {};
-    bool has_token = false;
-  };
-
   void EnterStage(StepStage stage) {
     if (observer_ != nullptr) observer_->OnStage(stage);
   }
   void ExpireDeadlines();
   void FailStep(const absl::Status& status);
-  // Fills results_ and sampled_, on all threads. A request that fails ends here.
+  // Fills results_ and sampled_. A request that fails ends here.
   void SampleAll(MatrixView<float> logits);
-  // What SampleAll does on several threads, for different requests.
-  absl::Status SampleRequest(const ScheduledRequest& scheduled, SamplingScratch* scratch, StepResult* result);
-  absl::Status CollectPromptLogprobs(const Request& request, const ScheduledRequest& scheduled,
-                                     SamplingScratch* scratch, StepResult* result);
   void CountTokens(const ScheduledRequest& scheduled, const StepResult& result);
   void EmitAll();
   FinishReason ReasonToFinish(const Request& request, TokenId token) const;
@@ -134,13 +113,12 @@ class Engine {
   const std::vector<TokenId> end_of_generation_ids_;
   const uint64_t seed_;
 
-  std::vector<SamplingScratch> sampling_scratches_;  // one for each thread that samples
-  std::unordered_map<RequestId, SamplingState> sampling_states_;
+  BatchSampler sampler_;
 
   // Of the current step; reused.
   StepPlan plan_;
-  std::vector<StepResult> results_;
-  std::vector<TokenId> sampled_;  // one for each plan entry with samples_token
+  std::span<StepResult> results_;  // the sampler's
+  std::vector<TokenId> sampled_;   // one for each plan entry with samples_token
   std::vector<RequestId> expired_;
 
   int64_t num_steps_ = 0;

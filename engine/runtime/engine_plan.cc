@@ -11,7 +11,7 @@
 #include "engine/base/status.h"
 #include "engine/kv_cache/kv_cache_manager.h"
 #include "engine/model/kv_cache_storage.h"
-#include "engine/runtime/engine.h"
+#include "engine/runtime/batch_sampler.h"
 #include "engine/runtime/process_memory.h"
 #include "engine/sampling/sampler.h"
 
@@ -66,7 +66,7 @@ MemoryItems ItemsFor(const EngineConfig& config, const EnginePlan& plan, const S
   return {.weights_bytes = plan.weights.total_bytes(),
           .workspace_bytes = Workspace::BytesFor(plan.model, limits, plan.weights.forms()) +
                              ForwardBatchBuilder::BytesFor(plan.batch_limits()) +
-                             Engine::SamplingBytesFor(limits.num_threads, vocab_size),
+                             BatchSampler::BytesFor(limits.num_threads, vocab_size),
           .text_layer_bytes = around.text_layer_bytes,
           .request_state_bytes = config.max_num_seqs * (limits.max_seq_len * kTokenBytes +
                                                         Sampler::StateBytesFor(vocab_size) + kRequestOverheadBytes),

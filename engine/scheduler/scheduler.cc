@@ -278,7 +278,8 @@ void Scheduler::AppendToPlan(const Request& request, const TokenDemand& demand, 
 void Scheduler::Update(const StepPlan& plan, std::span<const TokenId> sampled) {
   size_t num_taken = 0;
   for (const ScheduledRequest& scheduled : plan.requests) {
-    Request* request = Find(scheduled.request_id);
+    const auto found = requests_.find(scheduled.request_id);
+    Request* const request = found != requests_.end() ? found->second.get() : nullptr;
     if (request != nullptr) CommitTokens(scheduled, request);
     if (!scheduled.samples_token) continue;
     QUIRE_CHECK_LT(num_taken, sampled.size());
@@ -322,7 +323,7 @@ std::unique_ptr<Request> Scheduler::Remove(RequestId id) {
   return request;
 }
 
-Request* Scheduler::Find(RequestId id) {
+const Request* Scheduler::Find(RequestId id) const {
   const auto found = requests_.find(id);
   return found != requests_.end() ? found->second.get() : nullptr;
 }

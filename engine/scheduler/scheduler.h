@@ -60,7 +60,8 @@ class Scheduler {
   // Removes a request in whatever state, frees its blocks and returns it; nullptr if unknown.
   std::unique_ptr<Request> Remove(RequestId id);
 
-  Request* Find(RequestId id);
+  // Null if it is unknown.
+  const Request* Find(RequestId id) const;
   // Running requests by rank, then waiting ones, in order of arrival within a tenant and priority. Valid until
   // the next change.
   std::vector<const Request*> Requests() const;
