@@ -83,8 +83,7 @@ TEST_CASE("A preempted request finds its own blocks again if they still stand") 
 TEST_CASE("A request that does not read the cache computes everything, with the same result") {
   SchedulerFixture fixture(Config(), 64, kBlockSize);
   Run(&fixture, {.max_tokens = 8, .prompt = Counting(100)});
-  const RequestId id = fixture.Add({.max_tokens = 8, .prompt = Counting(100)});
-  fixture.scheduler.Find(id)->reads_prefix_cache = false;
+  const RequestId id = fixture.Add({.max_tokens = 8, .reads_prefix_cache = false, .prompt = Counting(100)});
   fixture.RunToEnd();
   CHECK(fixture.finished.at(id)->num_first_cached_tokens == 0);
 }

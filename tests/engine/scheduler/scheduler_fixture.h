@@ -33,6 +33,7 @@ struct RequestOptions {
   int64_t num_prompt_tokens = 1;
   int64_t max_tokens = 1;
   bool wants_prompt_logprobs = false;
+  bool reads_prefix_cache = true;
   std::string tenant = "default";
   int32_t priority = 0;
   std::optional<TimePoint> deadline = {};
@@ -50,6 +51,7 @@ inline std::unique_ptr<Request> MakeRequest(uint64_t id, const RequestOptions& o
   }
   request->num_prompt_tokens = request->num_tokens();
   request->max_tokens = options.max_tokens;
+  request->reads_prefix_cache = options.reads_prefix_cache;
   if (options.wants_prompt_logprobs) request->sampling.num_prompt_logprobs = 0;
   return request;
 }
