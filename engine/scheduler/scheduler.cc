@@ -77,6 +77,11 @@ absl::Status Scheduler::AddRequest(std::unique_ptr<Request> request) {
   return absl::OkStatus();
 }
 
+void Scheduler::SetTenantLimits(TenantLimitsByName tenants) {
+  tenants_.SetLimits(tenants);
+  config_.tenants = std::move(tenants);
+}
+
 void Scheduler::Schedule(StepPlan* plan) {
   plan->Clear();
   TokenBudget budget{.num_tokens = config_.max_num_batched_tokens, .num_logits_rows = config_.max_num_logits_rows};

@@ -43,6 +43,10 @@ class Scheduler {
   // blocks) if it could not run even alone; nothing is kept then. Ids ascend in order of arrival.
   absl::Status AddRequest(std::unique_ptr<Request> request);
 
+  // What tenants may use from now on. Requests that wait stay accepted and those that run go on; one that needs more
+  // blocks than its tenant may own now runs when nothing else of the tenant does.
+  void SetTenantLimits(TenantLimitsByName tenants);
+
   // Fills `plan` with the next step: running requests first, one token each if they decode; then what remains of the
   // step's tokens goes to prefills, running or waiting, by precedence. Out of blocks preempts the last running request
   // by rank. An empty plan: nothing can be computed.
@@ -122,7 +126,7 @@ class Scheduler {
   void CommitTokens(const ScheduledRequest& scheduled, Request* request);
   void AppendSampled(TokenId token, Request* request);
 
-  const SchedulerConfig config_;
+  SchedulerConfig config_;  // fixed, but for `tenants`
   KvCacheManager* const cache_;
   const Clock* const clock_;
 

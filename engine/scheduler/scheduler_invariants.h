@@ -48,7 +48,7 @@ struct SchedulerSnapshot {
 // - num_computed_tokens < num_tokens <= prompt + max_tokens;
 // - running requests own blocks for their computed tokens, waiting ones own none and have computed none;
 // - running requests stand by rank, so that the first is never preempted;
-// - the tenants' accounts are the sums over their requests, within their limits; so are the waiting tokens;
+// - the tenants' accounts are the sums over their requests; so are the waiting tokens;
 // - the cache holds tables of running requests only, and its own invariants hold.
 // A request whose output is complete may stand with its last token until it is removed.
 std::vector<std::string> FindSchedulerViolations(const SchedulerSnapshot& snapshot);

@@ -58,8 +58,14 @@ void TenantLedger::Serve(const std::string& tenant, double cost) {
   account.virtual_tokens += cost / account.limits.weight;
 }
 
+void TenantLedger::SetLimits(TenantLimitsByName limits) {
+  limits_ = std::move(limits);
+  for (auto& [tenant, account] : accounts_) account.limits = LimitsOf(tenant, limits_);
+}
+
 bool TenantLedger::MayStart(const std::string& tenant, int64_t num_blocks) const {
   const Account& account = accounts_.at(tenant);
+  if (account.num_running == 0) return true;
   const TenantLimits& limits = account.limits;
   if (limits.max_running_requests && account.num_running >= *limits.max_running_requests) return false;
   return !limits.max_kv_blocks || account.num_reserved_blocks + num_blocks <= *limits.max_kv_blocks;

@@ -37,7 +37,11 @@ class TenantLedger {
 
   void Serve(const std::string& tenant, double cost);
 
-  // Whether the tenant's limits let a request start that may come to own `num_blocks`.
+  // From now on; what was served before stays counted as it was.
+  void SetLimits(TenantLimitsByName limits);
+
+  // Whether the tenant's limits let a request start that may come to own `num_blocks`. One with nothing running may
+  // always start one: limits that were lowered after its request was accepted must not let it wait for ever.
   bool MayStart(const std::string& tenant, int64_t num_blocks) const;
 
   // Whether `tenant` runs so much less than `other` that one of its requests may take the place of one of theirs:

@@ -37,6 +37,15 @@ std::map<std::string, int64_t> ServedTokens(SchedulerFixture* fixture, int num_s
   return served;
 }
 
+// How many requests of each tenant run.
+std::map<std::string, int> Running(const SchedulerFixture& fixture) {
+  std::map<std::string, int> running;
+  for (const Request* request : fixture.scheduler.Requests()) {
+    if (request->status == RequestStatus::kRunning) ++running[request->tenant];
+  }
+  return running;
+}
+
 TEST_CASE("A flood does not take another tenant's share") {
   SchedulerFixture fixture(Config(), 256, 16);
   for (int i = 0; i < 400; ++i) fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "flood"});
@@ -82,16 +91,63 @@ TEST_CASE("A tenant's limits hold at every step, and others go on") {
   bool was_full = false;
   while (fixture.scheduler.HasWork()) {
     fixture.Step();
-    std::map<std::string, int> running;
-    for (const Request* request : fixture.scheduler.Requests()) {
-      if (request->status == RequestStatus::kRunning) ++running[request->tenant];
-    }
+    auto running = Running(fixture);
     REQUIRE(running["capped"] <= 1);
     REQUIRE(running["little"] <= 2);
     was_full = was_full || running["capped"] + running["little"] + running["free"] == 4;
   }
   CHECK(was_full);
   CHECK(fixture.finished.size() == 60);
+}
+
+TEST_CASE("Shares follow a weight that is changed while requests wait") {
+  SchedulerFixture fixture(Config({{"a", Weight(2)}}), 256, 16);
+  for (int i = 0; i < 600; ++i) {
+    fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "a"});
+    fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "b"});
+  }
+  auto before = ServedTokens(&fixture, 300);
+  CHECK(before["a"] * 10 >= before["b"] * 18);
+  fixture.scheduler.SetTenantLimits({{"b", Weight(2)}});
+  auto after = ServedTokens(&fixture, 300);
+  CHECK(after["b"] * 10 >= after["a"] * 18);
+  CHECK(after["b"] * 10 <= after["a"] * 22);
+}
+
+TEST_CASE("A limit that is lowered lets what runs go on, and holds for what comes after; raised, more run") {
+  SchedulerFixture fixture(Config(), 256, 16);
+  for (int i = 0; i < 20; ++i) fixture.Add({.num_prompt_tokens = 16, .max_tokens = 10, .tenant = "a"});
+  fixture.Step();
+  REQUIRE(Running(fixture)["a"] == 4);
+  fixture.scheduler.SetTenantLimits({{"a", {.weight = 1, .max_running_requests = 1, .max_kv_blocks = {}}}});
+  fixture.Step();
+  CHECK(Running(fixture)["a"] == 4);
+  fixture.StepUntil([&] { return fixture.finished.size() >= 4; });
+  for (int i = 0; i < 20; ++i) {
+    fixture.Step();
+    REQUIRE(Running(fixture)["a"] <= 1);
+  }
+  fixture.scheduler.SetTenantLimits({{"a", {.weight = 1, .max_running_requests = 3, .max_kv_blocks = {}}}});
+  fixture.Step();
+  CHECK(Running(fixture)["a"] == 3);
+  fixture.RunToEnd();
+  CHECK(fixture.finished.size() == 20);
+  CHECK(fixture.scheduler.num_preemptions() == 0);
+}
+
+TEST_CASE(
+    "Requests larger than a limit that was lowered since they were accepted run alone, and new ones are refused") {
+  SchedulerFixture fixture(Config(), 256, 16);
+  const RequestOptions large = {.num_prompt_tokens = 60, .max_tokens = 60, .tenant = "a"};  // 8 blocks at its end
+  for (int i = 0; i < 3; ++i) fixture.Add(large);
+  fixture.Add({.num_prompt_tokens = 16, .max_tokens = 60, .tenant = "b"});
+  fixture.scheduler.SetTenantLimits({{"a", {.weight = 1, .max_running_requests = {}, .max_kv_blocks = 4}}});
+  CHECK_FALSE(fixture.scheduler.AddRequest(testing::MakeRequest(100, large)).ok());
+  while (fixture.scheduler.HasWork()) {
+    REQUIRE_FALSE(fixture.Step().empty());
+    REQUIRE(Running(fixture)["a"] <= 1);
+  }
+  CHECK(fixture.finished.size() == 4);
 }
 
 TEST_CASE("Urgent requests run first, and age keeps the others from waiting for ever") {

@@ -87,5 +87,43 @@ TEST_CASE("Limits of running requests and of blocks hold one by one, and for all
   CHECK_FALSE(ledger.MayStart("other", 5));
 }
 
+TEST_CASE("A tenant with nothing running may start one request, whatever its limits have become") {
+  TenantLedger ledger({{"a", {.weight = 1, .max_running_requests = {}, .max_kv_blocks = 10}}});
+  ledger.Arrive("a");
+  ledger.Arrive("a");
+  CHECK(ledger.MayStart("a", 11));
+  ledger.Start("a", 11);
+  CHECK_FALSE(ledger.MayStart("a", 1));
+  ledger.Stop("a", 11);
+  CHECK(ledger.MayStart("a", 11));
+}
+
+TEST_CASE("New limits hold at once for tenants that are there, and what was served stays counted as it was") {
+  TenantLedger ledger({{"a", {.weight = 2, .max_running_requests = 1, .max_kv_blocks = {}}}});
+  for (int i = 0; i < 3; ++i) ledger.Arrive("a");
+  ledger.Arrive("b");
+  ledger.Start("a", 4);
+  ledger.Serve("a", 100);
+  CHECK_FALSE(ledger.MayStart("a", 4));
+
+  ledger.SetLimits({{"a", {.weight = 4, .max_running_requests = 2, .max_kv_blocks = 8}},
+                    {"*", {.weight = 0.5, .max_running_requests = {}, .max_kv_blocks = {}}}});
+  CHECK(ledger.virtual_tokens("a") == 50);
+  ledger.Serve("a", 100);
+  ledger.Serve("b", 100);
+  CHECK(ledger.virtual_tokens("a") == 75);
+  CHECK(ledger.virtual_tokens("b") == 200);
+  CHECK(ledger.MayStart("a", 4));
+  CHECK_FALSE(ledger.MayStart("a", 5));
+  ledger.Start("a", 4);
+  CHECK_FALSE(ledger.MayStart("a", 0));
+
+  ledger.SetLimits({});
+  CHECK(ledger.accounts().at("a").limits.weight == 1);
+  CHECK(ledger.MayStart("a", 100));
+  ledger.Arrive("late");
+  CHECK(ledger.accounts().at("late").limits.weight == 1);
+}
+
 }  // namespace
 }  // namespace quire
