@@ -78,6 +78,11 @@ Engine::Engine(EngineDependencies dependencies)
 
 Engine::~Engine() { CancelAll(absl::UnavailableError("the engine is stopping")); }
 
+void Engine::SetTenantLimits(TenantLimitsByName tenants) {
+  limits_.tenants = tenants;
+  scheduler_->SetTenantLimits(std::move(tenants));
+}
+
 void Engine::AddRequest(RequestId id, GenerationRequest request) {
   const uint64_t seed = request.sampling.seed.value_or(RandomBits(seed_, static_cast<uint64_t>(id)));
   sampler_.Add(id, request.sampling, seed, std::move(request.constraint));

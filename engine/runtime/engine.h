@@ -54,6 +54,9 @@ class Engine {
   // Told what happens within steps from now on; null: nobody is. Must outlive the last step.
   void SetObserver(EngineObserver* observer) { observer_ = observer; }
 
+  // What tenants may use from now on; see Scheduler::SetTenantLimits.
+  void SetTenantLimits(TenantLimitsByName tenants);
+
   // Puts a validated request at the end of the queue. `id` is new.
   void AddRequest(RequestId id, GenerationRequest request);
 
@@ -109,7 +112,7 @@ class Engine {
   const std::unique_ptr<KvCacheManager> kv_cache_;
   const std::unique_ptr<Scheduler> scheduler_;
   const std::unique_ptr<ModelRunner> model_runner_;
-  const EngineLimits limits_;
+  EngineLimits limits_;
   const std::vector<TokenId> end_of_generation_ids_;
   const uint64_t seed_;
 

@@ -20,11 +20,10 @@ absl::Status CheckNumber(std::string_view field, double value, double min, doubl
 }
 
 absl::Status CheckTenant(const std::string& name, const TenantLimits& limits) {
-  constexpr int64_t kMost = int64_t{1} << 40;
-  QUIRE_RETURN_IF_ERROR(CheckNumber(StrCat(name, ".weight"), limits.weight, 0.001, 1000));
+  QUIRE_RETURN_IF_ERROR(CheckNumber(StrCat(name, ".weight"), limits.weight, kMinTenantWeight, kMaxTenantWeight));
   QUIRE_RETURN_IF_ERROR(
-      CheckRange(StrCat(name, ".max_running_requests"), limits.max_running_requests.value_or(1), 1, kMost));
-  return CheckRange(StrCat(name, ".max_kv_blocks"), limits.max_kv_blocks.value_or(1), 1, kMost);
+      CheckRange(StrCat(name, ".max_running_requests"), limits.max_running_requests.value_or(1), 1, kMaxTenantCount));
+  return CheckRange(StrCat(name, ".max_kv_blocks"), limits.max_kv_blocks.value_or(1), 1, kMaxTenantCount);
 }
 
 absl::Status CheckOneOf(std::string_view field, std::string_view value,
@@ -38,6 +37,11 @@ absl::Status CheckOneOf(std::string_view field, std::string_view value,
 }
 
 }  // namespace
+
+absl::Status ValidateTenants(const TenantLimitsByName& tenants) {
+  for (const auto& [name, limits] : tenants) QUIRE_RETURN_IF_ERROR(CheckTenant(StrCat("tenants.", name), limits));
+  return absl::OkStatus();
+}
 
 absl::Status EngineConfig::Validate() const {
   QUIRE_RETURN_IF_ERROR(CheckOneOf("weight_type", weight_type, {"auto", "f32", "bf16", "int8"}));
@@ -62,8 +66,7 @@ absl::Status EngineConfig::Validate() const {
   QUIRE_RETURN_IF_ERROR(CheckRange("max_queued_tokens", max_queued_tokens, 1, kMaxBytes));
   QUIRE_RETURN_IF_ERROR(CheckNumber("target_step_ms", target_step_ms, 1, 60000));
   QUIRE_RETURN_IF_ERROR(CheckNumber("priority_aging_seconds", priority_aging_seconds, 0.001, 86400));
-  for (const auto& [name, limits] : tenants) QUIRE_RETURN_IF_ERROR(CheckTenant(StrCat("tenants.", name), limits));
-  return absl::OkStatus();
+  return ValidateTenants(tenants);
 }
 
 }  // namespace quire

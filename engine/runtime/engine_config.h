@@ -11,6 +11,13 @@ namespace quire {
 
 inline constexpr int64_t kAutoMaxNumBatchedTokens = 512;
 
+inline constexpr double kMinTenantWeight = 0.001;
+inline constexpr double kMaxTenantWeight = 1000;
+inline constexpr int64_t kMaxTenantCount = int64_t{1} << 40;  // of requests and of blocks; at least 1
+
+// INVALID_ARGUMENT names the tenant, its member, the value and the accepted range.
+absl::Status ValidateTenants(const TenantLimitsByName& tenants);
+
 // Everything the engine can be told, flat and defaulted. Names are those of flags and configuration keys.
 // Unset optionals mean "auto": EngineInfo and MemoryPlan say what was chosen, nothing is adjusted in silence.
 struct EngineConfig {

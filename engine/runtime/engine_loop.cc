@@ -8,6 +8,7 @@
 #include "engine/base/check.h"
 #include "engine/base/log.h"
 #include "engine/base/status.h"
+#include "engine/runtime/engine_config.h"
 #include "engine/runtime/request_validation.h"
 
 namespace quire {
@@ -29,6 +30,7 @@ EngineLoop::EngineLoop(std::unique_ptr<Engine> engine, const QueueLimits& queue_
       queue_limits_(queue_limits),
       release_steps_(ReleaseStepsHistogram()),
       release_seconds_(ReleaseSecondsHistogram()),
+      limits_(std::make_shared<const EngineLimits>(engine_->limits())),
       num_free_seats_(engine_->num_free_seats()),
       drain_rate_(engine_->clock().Now()),
       thread_([this] { Run(); }) {}
@@ -44,7 +46,8 @@ EngineLoop::~EngineLoop() {
 
 absl::StatusOr<RequestId> EngineLoop::Submit(GenerationRequest request) {
   QUIRE_CHECK(request.sink != nullptr);
-  QUIRE_RETURN_IF_ERROR(ValidateRequest(request, engine_->limits()));
+  const std::shared_ptr<const EngineLimits> seen_limits = limits();
+  QUIRE_RETURN_IF_ERROR(ValidateRequest(request, *seen_limits));
   if (request.deadline && *request.deadline <= engine_->clock().Now()) {
     return absl::DeadlineExceededError("the request's deadline had passed when it arrived");
   }
@@ -54,6 +57,8 @@ absl::StatusOr<RequestId> EngineLoop::Submit(GenerationRequest request) {
     if (draining_ || stopping_) {
       return Unavailable("the server is draining and takes no new requests", kDrainingRetryDelay);
     }
+    // Tenants' limits have changed since: the engine will know the new ones when it takes the request.
+    if (limits_ != seen_limits) QUIRE_RETURN_IF_ERROR(ValidateRequest(request, *limits_));
     QUIRE_RETURN_IF_ERROR(CheckRoom(request));
     ++num_open_by_tenant_[request.tenant];
     ++unpublished_.num_requests;
@@ -85,6 +90,25 @@ void EngineLoop::Finish(RequestId id, FinishReason reason, int64_t num_output_to
 }
 
 void EngineLoop::CancelAll(absl::Status status) { Post(CancelAllCommand{std::move(status)}); }
+
+absl::Status EngineLoop::SetTenantLimits(TenantLimitsByName tenants) {
+  QUIRE_RETURN_IF_ERROR(ValidateTenants(tenants));
+  {
+    const std::lock_guard lock(mutex_);
+    auto limits = std::make_shared<EngineLimits>(*limits_);
+    limits->tenants = tenants;
+    limits_ = std::move(limits);
+    // Under the same lock: requests stand in the inbox behind the limits that they were validated with.
+    inbox_.push_back(TenantLimitsCommand{std::move(tenants)});
+  }
+  inbox_changed_.notify_one();
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const EngineLimits> EngineLoop::limits() const {
+  const std::lock_guard lock(mutex_);
+  return limits_;
+}
 
 EngineStats EngineLoop::GetStats(bool with_requests) { return AskForStats(with_requests).get(); }
 
@@ -214,6 +238,8 @@ void EngineLoop::Execute(FinishCommand& command) {
 }
 
 void EngineLoop::Execute(CancelAllCommand& command) { engine_->CancelAll(command.status); }
+
+void EngineLoop::Execute(TenantLimitsCommand& command) { engine_->SetTenantLimits(std::move(command.tenants)); }
 
 void EngineLoop::Execute(StatsCommand& command) {
   EngineStats stats = engine_->Stats(command.with_requests);

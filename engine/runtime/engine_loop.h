@@ -65,6 +65,10 @@ class EngineLoop : private EngineObserver {
   // caller counted up to and including the stop; later tokens are not counted.
   void Finish(RequestId id, FinishReason reason, int64_t num_output_tokens);
 
+  // What tenants may use: in force for what is submitted from now on, and for what waits and runs from the next step
+  // on. INVALID_ARGUMENT, and nothing changes, for what EngineConfig would not take.
+  absl::Status SetTenantLimits(TenantLimitsByName tenants);
+
   // A copy of the counters, between two steps.
   EngineStats GetStats(bool with_requests);
   // The same, or UNAVAILABLE if no step has ended within `timeout`.
@@ -81,8 +85,6 @@ class EngineLoop : private EngineObserver {
   // Ends everything that waits or runs with `status`.
   void CancelAll(absl::Status status);
 
-  // What a request must keep to.
-  const EngineLimits& limits() const { return engine_->limits(); }
   // Steps that have ended, since start.
   int64_t num_steps() const { return num_steps_.load(std::memory_order_relaxed); }
   int64_t num_open_requests() const;
@@ -113,6 +115,9 @@ class EngineLoop : private EngineObserver {
   struct CancelAllCommand {
     absl::Status status;
   };
+  struct TenantLimitsCommand {
+    TenantLimitsByName tenants;
+  };
   struct StatsCommand {
     bool with_requests;
     std::promise<EngineStats> answer;
@@ -120,9 +125,10 @@ class EngineLoop : private EngineObserver {
   struct ClearPrefixCacheCommand {
     std::promise<int64_t> num_freed_blocks;
   };
-  using Command =
-      std::variant<AddCommand, CancelCommand, FinishCommand, CancelAllCommand, StatsCommand, ClearPrefixCacheCommand>;
+  using Command = std::variant<AddCommand, CancelCommand, FinishCommand, CancelAllCommand, TenantLimitsCommand,
+                               StatsCommand, ClearPrefixCacheCommand>;
 
+  std::shared_ptr<const EngineLimits> limits() const;
   std::future<EngineStats> AskForStats(bool with_requests);
   void Post(Command command);
   // Stamped as it comes into the inbox, so that no step can come between.
@@ -140,6 +146,7 @@ class EngineLoop : private EngineObserver {
   void Execute(CancelCommand& command);
   void Execute(FinishCommand& command);
   void Execute(CancelAllCommand& command);
+  void Execute(TenantLimitsCommand& command);
   void Execute(StatsCommand& command);
   void Execute(ClearPrefixCacheCommand& command);
   void ObserveRelease(const Stamp& stamp);
@@ -163,6 +170,7 @@ class EngineLoop : private EngineObserver {
   std::condition_variable inbox_changed_;
   std::condition_variable became_idle_;
   std::vector<Command> inbox_;
+  std::shared_ptr<const EngineLimits> limits_;  // those of the engine when it has taken all of the inbox
   uint64_t num_accepted_requests_ = 0;
   int64_t num_finished_requests_ = 0;
   QueuedWork waiting_;                                           // in the engine, as last published

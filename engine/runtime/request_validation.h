@@ -11,7 +11,7 @@
 
 namespace quire {
 
-// What a request must keep to, fixed when the engine is built.
+// What a request must keep to. Fixed when the engine is built, but for `tenants`.
 struct EngineLimits {
   int64_t vocab_size = 0;
   FitLimits fit;               // of the whole pool

@@ -1,9 +1,13 @@
 #include "engine/runtime/engine_loop.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "catch2/catch_test_macros.hpp"
@@ -102,6 +106,88 @@ TEST_CASE("statistics are answered while idle and between two steps") {
   CHECK(stats.num_invariant_violations == 0);
   harness.loop->CancelAll(absl::CancelledError("enough"));
   REQUIRE(harness.loop->WaitUntilIdle(harness.clock.Now() + kPatience));
+}
+
+TEST_CASE(
+    "tenants' limits are changed while requests run: for the next request at once, for the waiting by the next step") {
+  Harness harness({}, /*gated=*/true);
+  const auto running = harness.Submit(50);
+  harness.gate.WaitUntilInside();
+  const auto waiting = harness.Submit(50);
+  REQUIRE(harness.loop->SetTenantLimits({{"*", {.weight = 3, .max_running_requests = 1, .max_kv_blocks = 4}}}).ok());
+  // 3 and 50 tokens need 13 blocks of 4.
+  const auto refused = harness.loop->Submit(harness.Request(kPrompt, 50, std::make_shared<RecordingSink>()));
+  CHECK(FieldOf(refused.status()) == "sampling.max_tokens");
+  const auto fitting = harness.Submit({});
+  harness.gate.GoToNextStep();
+  CHECK(running->num_finishes() + waiting->num_finishes() + fitting->num_finishes() == 0);
+  std::thread opener([&] { harness.gate.Open(); });
+  const EngineStats stats = harness.loop->GetStats(true);
+  opener.join();
+  REQUIRE(stats.tenants.size() == 1);
+  CHECK(stats.tenants[0].weight == 3);
+  for (const auto& sink : {running, waiting, fitting}) sink->WaitForFinish();
+  CHECK(running->token_ids() == Expected(kPrompt, 50));
+  CHECK(waiting->token_ids() == Expected(kPrompt, 50));
+  CHECK(fitting->token_ids() == Expected(kPrompt, 4 * 4 + 1 - 3));
+}
+
+TEST_CASE("tenants' limits out of range are refused, and those before stay") {
+  Harness harness;
+  REQUIRE(
+      harness.loop->SetTenantLimits({{"default", {.weight = 1, .max_running_requests = {}, .max_kv_blocks = 4}}}).ok());
+  const absl::Status status =
+      harness.loop->SetTenantLimits({{"default", {.weight = 0, .max_running_requests = {}, .max_kv_blocks = {}}}});
+  CHECK(FieldOf(status) == "tenants.default.weight");
+  const auto refused = harness.loop->Submit(harness.Request(kPrompt, 50, std::make_shared<RecordingSink>()));
+  CHECK(FieldOf(refused.status()) == "sampling.max_tokens");
+}
+
+// Calls a function when the test's own thread asks for the time.
+class ClockWithHook : public Clock {
+ public:
+  TimePoint Now() const override {
+    if (std::this_thread::get_id() == owner_ && hook_) std::exchange(hook_, nullptr)();
+    return clock_.Now();
+  }
+  void OnNextLook(std::function<void()> hook) { hook_ = std::move(hook); }
+
+ private:
+  const SteadyClock clock_;
+  const std::thread::id owner_ = std::this_thread::get_id();
+  mutable std::function<void()> hook_;  // the owner's
+};
+
+TEST_CASE("limits that change while a request is being submitted hold for it") {
+  testing::EngineLoopHarness<ClockWithHook> harness;
+  GenerationRequest request = harness.Request(kPrompt, 50, std::make_shared<RecordingSink>());
+  request.deadline = harness.clock.Now() + kPatience;
+  // Submit looks at the deadline after the limits.
+  harness.clock.OnNextLook([&] {
+    REQUIRE(harness.loop->SetTenantLimits({{"*", {.weight = 1, .max_running_requests = {}, .max_kv_blocks = 4}}}).ok());
+  });
+  CHECK(FieldOf(harness.loop->Submit(std::move(request)).status()) == "sampling.max_tokens");
+}
+
+TEST_CASE("no request that is accepted is lost, however often the limits change meanwhile") {
+  Harness harness;
+  std::atomic<bool> is_over = false;
+  std::thread changer([&] {
+    for (int64_t i = 0; !is_over; ++i) {
+      const TenantLimits limits = {.weight = 1, .max_running_requests = {}, .max_kv_blocks = 1 + i % 8};
+      if (!harness.loop->SetTenantLimits({{"*", limits}}).ok()) std::abort();
+    }
+  });
+  std::vector<std::shared_ptr<RecordingSink>> accepted;
+  for (int i = 0; i < 2000; ++i) {
+    auto sink = std::make_shared<RecordingSink>();
+    if (harness.loop->Submit(harness.Request(kPrompt, 14, sink)).ok()) accepted.push_back(std::move(sink));
+  }
+  is_over = true;
+  changer.join();
+  REQUIRE(harness.loop->WaitUntilIdle(harness.clock.Now() + kPatience));
+  CHECK_FALSE(accepted.empty());
+  for (const auto& sink : accepted) REQUIRE(sink->result().status.ok());
 }
 
 TEST_CASE("draining refuses the new and finishes the accepted") {
