@@ -29,18 +29,25 @@ void RateLimiter::Allowance::Refill(TimePoint now) {
   refilled_ = now;
 }
 
+void RateLimiter::Allowance::SetLimit(std::optional<int64_t> per_minute, TimePoint now) {
+  Refill(now);
+  const double share = per_minute_ ? left_ / *per_minute_ : 1;
+  *this = Allowance(per_minute, now);
+  left_ *= share;
+}
+
 Duration RateLimiter::Allowance::Until(double amount) const {
   if (!per_minute_ || left_ >= amount) return Duration::zero();
   return ToDuration((amount - left_) * kSecondsPerMinute / *per_minute_);
 }
 
-RateLimiter::RateLimiter(RateLimitsByTenant limits, const Clock* clock) : limits_(std::move(limits)), clock_(clock) {}
+RateLimiter::RateLimiter(RateLimitsByTenant limits, const Clock* clock) : clock_(clock), limits_(std::move(limits)) {}
 
 absl::Status RateLimiter::Admit(const std::string& name, int64_t num_requests) {
   const std::lock_guard lock(mutex_);
   Tenant* const tenant = Find(name);
   if (tenant == nullptr) return absl::OkStatus();
-  const RateLimits& limits = limits_.contains(name) ? limits_.at(name) : limits_.at("*");
+  const RateLimits& limits = *LimitsOf(name);
   if (num_requests > limits.requests_per_minute.value_or(num_requests)) {
     return NeverFits("n", StrCat(num_requests, " answers are ", num_requests, " requests, and the tenant's limit is ",
                                  *limits.requests_per_minute, " a minute"));
@@ -61,16 +68,34 @@ void RateLimiter::CountTokens(const std::string& name, int64_t num_tokens) {
   if (Tenant* const tenant = Find(name)) tenant->tokens.Use(static_cast<double>(num_tokens));
 }
 
-RateLimiter::Tenant* RateLimiter::Find(const std::string& name) {
+void RateLimiter::SetLimits(RateLimitsByTenant limits) {
+  const std::lock_guard lock(mutex_);
+  limits_ = std::move(limits);
+  const TimePoint now = clock_->Now();
+  std::erase_if(tenants_, [this, now](auto& entry) {
+    auto& [name, tenant] = entry;
+    const RateLimits* const new_limits = LimitsOf(name);
+    if (new_limits == nullptr) return true;
+    tenant.requests.SetLimit(new_limits->requests_per_minute, now);
+    tenant.tokens.SetLimit(new_limits->tokens_per_minute, now);
+    return false;
+  });
+}
+
+const RateLimits* RateLimiter::LimitsOf(const std::string& name) const {
   auto limits = limits_.find(name);
   if (limits == limits_.end()) limits = limits_.find("*");
-  if (limits == limits_.end()) return nullptr;
+  return limits != limits_.end() ? &limits->second : nullptr;
+}
+
+RateLimiter::Tenant* RateLimiter::Find(const std::string& name) {
+  const RateLimits* const limits = LimitsOf(name);
+  if (limits == nullptr) return nullptr;
   const TimePoint now = clock_->Now();
   auto found = tenants_.find(name);
   if (found == tenants_.end()) {
     if (tenants_.size() >= kMaxRemembered) ForgetQuietTenants(now);
-    const Tenant full = {.requests = {limits->second.requests_per_minute, now},
-                         .tokens = {limits->second.tokens_per_minute, now}};
+    const Tenant full = {.requests = {limits->requests_per_minute, now}, .tokens = {limits->tokens_per_minute, now}};
     found = tenants_.emplace(name, full).first;
   }
   found->second.requests.Refill(now);

@@ -34,12 +34,17 @@ class RateLimiter {
   absl::Status Admit(const std::string& tenant, int64_t num_requests = 1);
   void CountTokens(const std::string& tenant, int64_t num_tokens);
 
+  // From now on. Of a minute's new allowance a tenant has left the share that it had of the old one.
+  void SetLimits(RateLimitsByTenant limits);
+
  private:
   // What is left of a limit: filled at its rate, up to a minute's worth; below 0 after more was used than was there.
   class Allowance {
    public:
     Allowance(std::optional<int64_t> per_minute, TimePoint now);
     void Refill(TimePoint now);
+    // Keeps the share that is left; full if there was no limit.
+    void SetLimit(std::optional<int64_t> per_minute, TimePoint now);
     void Use(double amount) { left_ -= amount; }
     // Until `amount` is there.
     Duration Until(double amount) const;
@@ -55,13 +60,15 @@ class RateLimiter {
     Allowance tokens;
   };
 
+  // With mutex_ held: null if there are none.
+  const RateLimits* LimitsOf(const std::string& tenant) const;
   // With mutex_ held: the tenant's, refilled; null if it has no limit.
   Tenant* Find(const std::string& tenant);
   void ForgetQuietTenants(TimePoint now);
 
-  const RateLimitsByTenant limits_;
   const Clock* const clock_;
   std::mutex mutex_;
+  RateLimitsByTenant limits_;                        // guarded by mutex_
   std::unordered_map<std::string, Tenant> tenants_;  // guarded by mutex_; those that have used something lately
 };
 

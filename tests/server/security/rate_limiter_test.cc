@@ -68,6 +68,50 @@ TEST_CASE("each tenant has its own allowance, the star's too, and those without 
   for (int i = 0; i < 100; ++i) CHECK(none.Admit("a").ok());
 }
 
+// How many requests are admitted now.
+int NumAdmitted(RateLimiter* limiter, const std::string& tenant) {
+  int num_admitted = 0;
+  while (num_admitted < 1000 && limiter->Admit(tenant).ok()) ++num_admitted;
+  return num_admitted;
+}
+
+TEST_CASE("new limits hold at once, and what was used of a minute stays used, by its share") {
+  FakeClock clock;
+  RateLimiter limiter({{"a", Requests(10)}, {"*", Requests(10)}}, &clock);
+  for (int i = 0; i < 5; ++i) CHECK(limiter.Admit("a").ok());
+  CHECK(limiter.Admit("b").ok());
+  limiter.SetLimits({{"a", Requests(60)}, {"*", Requests(20)}});
+  CHECK(NumAdmitted(&limiter, "a") == 30);
+  CHECK(NumAdmitted(&limiter, "b") == 18);
+  CHECK(NumAdmitted(&limiter, "c") == 20);
+  clock.Advance(seconds(10));
+  limiter.SetLimits({{"a", Requests(6)}, {"*", Requests(20)}});  // the ten of these seconds are a sixth
+  CHECK(NumAdmitted(&limiter, "a") == 1);
+  CHECK(RetryDelayOf(limiter.Admit("a")) == seconds(10));
+}
+
+TEST_CASE("tokens past a limit are still owed after it has changed") {
+  FakeClock clock;
+  RateLimiter limiter({{"a", Tokens(60)}}, &clock);
+  limiter.CountTokens("a", 90);
+  limiter.SetLimits({{"a", Tokens(600)}});
+  CHECK(RetryDelayOf(limiter.Admit("a")) == milliseconds(30'100));
+}
+
+TEST_CASE("limits can come and go") {
+  FakeClock clock;
+  RateLimiter limiter({}, &clock);
+  CHECK(NumAdmitted(&limiter, "a") == 1000);
+  limiter.SetLimits({{"a", Requests(2)}});
+  CHECK(NumAdmitted(&limiter, "a") == 2);
+  limiter.SetLimits({{"a", Tokens(100)}});
+  CHECK(NumAdmitted(&limiter, "a") == 1000);
+  limiter.SetLimits({{"a", Requests(3)}});
+  CHECK(NumAdmitted(&limiter, "a") == 3);
+  limiter.SetLimits({});
+  CHECK(NumAdmitted(&limiter, "a") == 1000);
+}
+
 TEST_CASE("callers who name ever new tenants do not make old ones forgotten") {
   FakeClock clock;
   RateLimiter limiter({{"*", Requests(1)}}, &clock);
