@@ -4,9 +4,7 @@
 
 namespace quire {
 
-// The setting "tenants": {"NAME": {"weight", "max_running_requests", "max_kv_blocks", "requests_per_minute",
-// "tokens_per_minute"}, ...}, every member optional, "*" for all tenants that are not named. Errors name the tenant and
-// the member.
+// The setting "tenants": an object as ParseTenantTable takes it. Errors name the tenant and the member.
 ServerSetting TenantsSetting();
 
 }  // namespace quire
