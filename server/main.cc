@@ -65,7 +65,7 @@ void Reload(const Arguments& arguments, Server& server) {
   const absl::Status status = command.ok() ? log::SetLevel(command->config.log_level) : command.status();
   if (!status.ok()) log::Error("the log level stays as it is: {}", std::string(status.message()));
   server.Reload();
-  log::Info("SIGHUP: keys, certificates and the log level were read again");
+  log::Info("SIGHUP: keys, tenants, certificates and the log level were read again");
   NotifyServiceManager("READY=1");
 }
 
@@ -73,7 +73,8 @@ void Reload(const Arguments& arguments, Server& server) {
 absl::StatusOr<std::unique_ptr<Server>> Start(const ServerConfig& config, const Clock& clock,
                                               const ProcessSignals& signals, std::string* description) {
   const TerminationAtOnce until_serving(signals);
-  QUIRE_ASSIGN_OR_RETURN(Security security, LoadSecurity(config.api_keys, config.tls, &clock));
+  const bool tenants_are_set = !config.engine.tenants.empty();
+  QUIRE_ASSIGN_OR_RETURN(Security security, LoadSecurity(config.api_keys, tenants_are_set, config.tls, &clock));
   QUIRE_ASSIGN_OR_RETURN(ServedModel model, LoadServedModel(config, &clock));
   *description = model.Describe();
   QUIRE_RETURN_IF_ERROR(WarmUp(model.engine.get()));

@@ -33,7 +33,9 @@
 #include "server/messages/response_translation.h"
 #include "server/messages/stream_memory.h"
 #include "server/metrics/metrics.h"
+#include "server/security/file_watch.h"
 #include "server/security/rate_limiter.h"
+#include "server/security/tenant_table.h"
 #include "server/serving_memory.h"
 
 namespace quire {
@@ -96,7 +98,11 @@ class GrpcServer : public Server {
         generation_(pipeline_, DescribeModel(), security_.authenticator.get(), &stream_memory_, &request_ids_),
         kserve_(pipeline_, model_.name, security_.authenticator.get(), &serving_, &request_ids_),
         openai_(pipeline_, DescribeModel(), &stream_memory_, &request_ids_),
-        admin_(model_.engine.get(), security_.authenticator.get(), [this] { StartDraining(); }) {}
+        admin_(model_.engine.get(), security_.authenticator.get(), [this] { StartDraining(); }) {
+    if (security_.key_file == nullptr) return;
+    security_.key_file->Watch([this, set = TenantTable{config.engine.tenants, config.rate_limits}](
+                                  const KeyFile& file) { SetTenants(file.tenants.value_or(set)); });
+  }
 
   ~GrpcServer() override { Shutdown(Duration::zero()); }
 
@@ -128,6 +134,7 @@ class GrpcServer : public Server {
     serving_.Start(server_->GetHealthCheckService());
     watchdog_.emplace(model_.engine.get(), clock_, stall_seconds_,
                       [this](bool stalled) { serving_.SetStalled(stalled); });
+    if (security_.key_file != nullptr) file_watch_.emplace([this] { security_.key_file->Get(); });
     listener_->Start(std::move(acceptor), config.grpc_max_connections, [this] {
       if (security_.tls != nullptr) security_.tls->Get();
     });
@@ -156,7 +163,7 @@ class GrpcServer : public Server {
   std::string http_address() const override { return http_ ? http_->address() : ""; }
 
   void Reload() override {
-    security_.authenticator->Reload();
+    if (security_.key_file != nullptr) security_.key_file->Reload();
     if (security_.tls != nullptr) security_.tls->Reload();
   }
 
@@ -171,6 +178,7 @@ class GrpcServer : public Server {
     // calls that come once gRPC shuts down are cancelled without a word.
     if (drain > Duration::zero()) std::this_thread::sleep_for(kLastCalls);
     watchdog_.reset();
+    file_watch_.reset();
     cache_.StopWatches();
     if (http_) http_->Stop(kLastBytes);
     listener_.reset();
@@ -183,6 +191,14 @@ class GrpcServer : public Server {
   void StartDraining() {
     serving_.SetDraining();
     model_.engine->StartDraining();
+  }
+
+  // For all requests from now on, and for those that wait or run from the next step on.
+  void SetTenants(const TenantTable& tenants) {
+    if (const absl::Status status = model_.engine->SetTenantLimits(tenants.limits); !status.ok()) {
+      return log::Error("what tenants may use stays as it is: {}", std::string(status.message()));
+    }
+    rate_limiter_.SetLimits(tenants.rates);
   }
 
   v1::ModelInfo DescribeModel() const {
@@ -211,6 +227,7 @@ class GrpcServer : public Server {
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<GrpcListener> listener_;
   std::optional<StallWatchdog> watchdog_;
+  std::optional<FileWatch> file_watch_;
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ class Server {
   // The same of HTTP; empty if there is none.
   virtual std::string http_address() const = 0;
 
-  // Looks at the files of keys and certificates now, which it does by itself every second or two.
+  // Reads the files of keys and certificates now; when they change it does so by itself, within two seconds.
   virtual void Reload() = 0;
 
   // Health says NOT_SERVING and new requests are refused; running ones get until `drain` has passed, then they end

@@ -31,7 +31,7 @@ ServerSetting TenantsSetting() {
       kName, "JSON",
       "Shares and limits by tenant, \"*\" for all others: {\"NAME\": {\"weight\": 2, \"max_running_requests\": 8, "
       "\"max_kv_blocks\": 500, \"requests_per_minute\": 60, \"tokens_per_minute\": 100000}}, each optional; weight in "
-      "[0.001, 1000].",
+      "[0.001, 1000]. In the file of api_keys instead, they may change while the server runs.",
       SetTenants, GetTenants};
 }
 

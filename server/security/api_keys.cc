@@ -6,17 +6,15 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "engine/base/check.h"
 #include "engine/base/status.h"
-#include "server/file_text.h"
+#include "server/security/hidden_json.h"
 
 namespace quire {
 namespace {
@@ -25,26 +23,23 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxTenantBytes = 64;
 constexpr size_t kKeyBytes = 32;
-constexpr uintmax_t kMaxFileBytes = 4 << 20;  // some 30,000 keys
 constexpr const char* kKeyPrefix = "quire_";  // so that leaked keys are found by tools that look for them
 
 std::string Hex(std::span<const uint8_t> bytes) {
   return absl::BytesToHexString(std::string(bytes.begin(), bytes.end()));
 }
 
-std::string TypeOf(const Json& value) { return StrCat("a value of type ", value.type_name()); }
-
-// Anything of the file may be a key, put there by mistake: messages, which are logged, tell types and lengths alone.
+// Anything of the file may be a key, put there by mistake: messages tell types and lengths alone.
 absl::Status CheckMembers(const std::string& field, const Json& entry) {
-  if (!entry.is_object()) return InvalidArgument(field, TypeOf(entry), "an object");
+  if (!entry.is_object()) return InvalidArgument(field, HiddenJson(entry), "an object");
   for (const auto& [name, value] : entry.items()) {
     const bool is_text = name == "sha256" || name == "tenant" || name == "comment";
     if (!is_text && name != "admin") {
       return InvalidArgument(field, "a member of another name", "sha256, tenant, admin and comment");
     }
-    if (is_text && !value.is_string()) return InvalidArgument(StrCat(field, ".", name), TypeOf(value), "a string");
+    if (is_text && !value.is_string()) return InvalidArgument(StrCat(field, ".", name), HiddenJson(value), "a string");
     if (!is_text && !value.is_boolean()) {
-      return InvalidArgument(StrCat(field, ".", name), TypeOf(value), "true or false");
+      return InvalidArgument(StrCat(field, ".", name), HiddenJson(value), "true or false");
     }
   }
   return absl::OkStatus();
@@ -70,40 +65,23 @@ absl::Status CheckTenantName(std::string_view field, const std::string& name) {
   return printable ? absl::OkStatus() : InvalidArgument(field, "a character that is not printable ASCII", accepted);
 }
 
-absl::StatusOr<ApiKeys> ApiKeys::Parse(const std::string& text, const std::string& path) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
-  const bool has_keys = json.is_object() && json.size() == 1 && json.contains("keys") && json["keys"].is_array();
-  if (!has_keys) return InvalidArgument(path, "something else", "a JSON object {\"keys\": [...]}");
+absl::StatusOr<ApiKeys> ApiKeys::Parse(const std::string& field, const Json& json) {
+  if (!json.is_array()) return InvalidArgument(field, HiddenJson(json), "an array");
   ApiKeys keys;
   std::set<Hash> hashes;
-  for (size_t i = 0; i < json["keys"].size(); ++i) {
-    const std::string field = StrCat(path, ": keys[", i, "]");
-    const Json& json_entry = json["keys"][i];
-    QUIRE_RETURN_IF_ERROR(CheckMembers(field, json_entry));
+  for (const Json& json_entry : json) {
+    const std::string entry_field = StrCat(field, "[", keys.size(), "]");
+    QUIRE_RETURN_IF_ERROR(CheckMembers(entry_field, json_entry));
     Entry entry = {.sha256 = {},
                    .caller = {.tenant = json_entry.value("tenant", ""), .is_admin = json_entry.value("admin", false)}};
-    QUIRE_RETURN_IF_ERROR(ReadHash(field, json_entry, entry.sha256));
-    QUIRE_RETURN_IF_ERROR(CheckTenantName(StrCat(field, ".tenant"), entry.caller.tenant));
+    QUIRE_RETURN_IF_ERROR(ReadHash(entry_field, json_entry, entry.sha256));
+    QUIRE_RETURN_IF_ERROR(CheckTenantName(StrCat(entry_field, ".tenant"), entry.caller.tenant));
     if (!hashes.insert(entry.sha256).second) {
-      return InvalidArgument(StrCat(field, ".sha256"), "that of an entry before it", "a key only once");
+      return InvalidArgument(StrCat(entry_field, ".sha256"), "that of an entry before it", "a key only once");
     }
     keys.entries_.push_back(std::move(entry));
   }
   return keys;
-}
-
-absl::StatusOr<ApiKeys> ApiKeys::Load(const std::string& path) {
-  std::error_code error;
-  const uintmax_t num_bytes = std::filesystem::file_size(path, error);
-  if (!error && num_bytes > kMaxFileBytes) {
-    return InvalidArgument("api_keys", StrCat("\"", path, "\" of ", num_bytes, " bytes"),
-                           StrCat("a file of at most ", kMaxFileBytes, " bytes"));
-  }
-  const std::optional<std::string> text = error ? std::nullopt : FileText(path);
-  if (!text) {
-    return InvalidArgument("api_keys", StrCat("\"", path, "\""), "a file that can be read and is not empty");
-  }
-  return Parse(*text, path);
 }
 
 std::optional<Caller> ApiKeys::Find(std::string_view key) const {

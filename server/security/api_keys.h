@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,11 +22,9 @@ struct Caller {
 // needed against guessing.
 class ApiKeys {
  public:
-  // A JSON object with comments: {"keys": [{"sha256": 64 hexadecimal digits, "tenant": NAME, "admin": true, "comment":
-  // TEXT}, ...]}, the last two optional. INVALID_ARGUMENT names what is wrong, with `path` in front.
-  static absl::StatusOr<ApiKeys> Parse(const std::string& text, const std::string& path);
-  // Of the file at `path`.
-  static absl::StatusOr<ApiKeys> Load(const std::string& path);
+  // An array [{"sha256": 64 hexadecimal digits, "tenant": NAME, "admin": true, "comment": TEXT}, ...], the last two
+  // optional. INVALID_ARGUMENT names what is wrong, as `field`[INDEX].MEMBER.
+  static absl::StatusOr<ApiKeys> Parse(const std::string& field, const nlohmann::json& json);
 
   // Whose key it is, or nothing. Takes the same time whichever key it is, and whether it is one.
   std::optional<Caller> Find(std::string_view key) const;

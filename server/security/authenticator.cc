@@ -20,7 +20,6 @@ class KeylessAuthenticator : public Authenticator {
     QUIRE_RETURN_IF_ERROR(CheckTenantName(kTenantKey, caller.tenant));
     return caller;
   }
-  void Reload() override {}
 };
 
 // The key in "Bearer KEY", whose scheme may be written in any case: RFC 9110, section 11.1.
@@ -36,13 +35,13 @@ std::optional<std::string_view> KeyIn(std::string_view authorization) {
 
 class KeyAuthenticator : public Authenticator {
  public:
-  explicit KeyAuthenticator(std::unique_ptr<ReloadableFile<ApiKeys>> keys) : keys_(std::move(keys)) {}
+  explicit KeyAuthenticator(ReloadableFile<KeyFile>* file) : file_(file) {}
 
   absl::StatusOr<Caller> Authenticate(const CallOrigin& origin) override {
     const std::optional<std::string> authorization = origin.metadata(kAuthorizationKey);
     const std::optional<std::string_view> key = KeyIn(authorization ? std::string_view(*authorization) : "");
     if (!key) return absl::UnauthenticatedError("authorization: no API key; expected \"Bearer KEY\"");
-    std::optional<Caller> caller = keys_->Get()->Find(*key);
+    std::optional<Caller> caller = file_->Get()->keys.Find(*key);
     if (!caller) return absl::UnauthenticatedError("authorization: the API key is not known to this server");
     const std::optional<std::string> tenant = origin.metadata(kTenantKey);
     if (tenant && *tenant != caller->tenant) {
@@ -50,23 +49,17 @@ class KeyAuthenticator : public Authenticator {
     }
     return *std::move(caller);
   }
-  void Reload() override { keys_->Reload(); }
 
  private:
-  const std::unique_ptr<ReloadableFile<ApiKeys>> keys_;
+  ReloadableFile<KeyFile>* const file_;
 };
 
 }  // namespace
 
 std::unique_ptr<Authenticator> MakeKeylessAuthenticator() { return std::make_unique<KeylessAuthenticator>(); }
 
-absl::StatusOr<std::unique_ptr<Authenticator>> MakeKeyAuthenticator(const std::string& path, const Clock* clock) {
-  auto load = [path]() -> absl::StatusOr<std::shared_ptr<const ApiKeys>> {
-    QUIRE_ASSIGN_OR_RETURN(ApiKeys keys, ApiKeys::Load(path));
-    return std::make_shared<const ApiKeys>(std::move(keys));
-  };
-  QUIRE_ASSIGN_OR_RETURN(auto keys, ReloadableFile<ApiKeys>::Create({path}, std::move(load), clock));
-  return std::make_unique<KeyAuthenticator>(std::move(keys));
+std::unique_ptr<Authenticator> MakeKeyAuthenticator(ReloadableFile<KeyFile>* file) {
+  return std::make_unique<KeyAuthenticator>(file);
 }
 
 absl::Status RequireAdmin(const Caller& caller) {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "engine/base/clock.h"
 #include "server/security/api_keys.h"
+#include "server/security/key_file.h"
 #include "server/security/reloadable_file.h"
 
 namespace quire {
@@ -29,18 +29,15 @@ class Authenticator {
 
   // UNAUTHENTICATED, PERMISSION_DENIED or INVALID_ARGUMENT for a call that may not go on.
   virtual absl::StatusOr<Caller> Authenticate(const CallOrigin& origin) = 0;
-
-  // Reads now what it knows callers by.
-  virtual void Reload() = 0;
 };
 
 // Without keys callers are believed: the tenant is what `x-tenant-id` says, else "default". Those on this machine are
 // admins.
 std::unique_ptr<Authenticator> MakeKeylessAuthenticator();
 
-// A call needs one of the keys in the file at `path`, as `authorization: Bearer KEY`; changes of the file are in force
-// within a second. If it says `x-tenant-id`, it must be the key's. `clock` must outlive the authenticator.
-absl::StatusOr<std::unique_ptr<Authenticator>> MakeKeyAuthenticator(const std::string& path, const Clock* clock);
+// A call needs one of the keys in `file`, as `authorization: Bearer KEY`; changes of the file are in force within a
+// second. If it says `x-tenant-id`, it must be the key's. `file` must outlive the authenticator.
+std::unique_ptr<Authenticator> MakeKeyAuthenticator(ReloadableFile<KeyFile>* file);
 
 // PERMISSION_DENIED unless the caller is an admin.
 absl::Status RequireAdmin(const Caller& caller);

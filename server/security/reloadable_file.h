@@ -52,6 +52,14 @@ class ReloadableFile {
     return file;
   }
 
+  // Calls `on_value` with the value, now, and later with each new one before anybody gets it: under the object's lock,
+  // so that each call is the newest. `on_value` may not call the object.
+  void Watch(std::function<void(const Value&)> on_value) {
+    const std::lock_guard lock(mutex_);
+    on_value_ = std::move(on_value);
+    on_value_(*value_);
+  }
+
   // Looks at the files, but not more often than once a second.
   std::shared_ptr<const Value> Get() {
     const std::lock_guard lock(mutex_);
@@ -93,6 +101,7 @@ class ReloadableFile {
   void ReloadLocked() {
     const absl::Status loaded = LoadLocked();
     if (loaded.ok()) {
+      if (on_value_) on_value_(*value_);
       log::Info("{}: read again, and in force now", paths_.front());
     } else {
       log::Error("what was loaded before stays in force: {}", std::string(loaded.message()));
@@ -104,7 +113,8 @@ class ReloadableFile {
   const Clock* const clock_;
   std::mutex mutex_;  // guards what follows
   std::shared_ptr<const Value> value_;
-  std::vector<FileStamp> stamps_;  // of the files that were loaded last
+  std::function<void(const Value&)> on_value_;  // may be empty
+  std::vector<FileStamp> stamps_;               // of the files that were loaded last
   TimePoint looked_;
 };
 

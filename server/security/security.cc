@@ -8,11 +8,13 @@
 
 namespace quire {
 
-absl::StatusOr<Security> LoadSecurity(const std::string& api_keys, const TlsFiles& tls, const Clock* clock) {
+absl::StatusOr<Security> LoadSecurity(const std::string& api_keys, bool tenants_are_set, const TlsFiles& tls,
+                                      const Clock* clock) {
   Security security;
   security.authenticator = MakeKeylessAuthenticator();
   if (!api_keys.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(security.authenticator, MakeKeyAuthenticator(api_keys, clock));
+    QUIRE_ASSIGN_OR_RETURN(security.key_file, OpenKeyFile(api_keys, tenants_are_set, clock));
+    security.authenticator = MakeKeyAuthenticator(security.key_file.get());
   }
   if (!tls.enabled()) return security;
   QUIRE_ASSIGN_OR_RETURN(security.tls_loader, TlsLoader::Create(tls));

@@ -1,23 +1,31 @@
-// The file of callers' keys.
+// The file of callers' keys, and of what tenants may use.
 #include <string>
 
-#include "server/security/api_keys.h"
+#include "server/security/key_file.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace quire::testing {
 namespace {
 
 constexpr std::string_view kStages[] = {"parsed"};
-constexpr std::string_view kWords[] = {
-    "\"sha256\":", "\"tenant\":", "\"admin\":", "\"comment\":", "\"keys\":", "true",    "null",    "[",    "{",
-    "}",           "]",           ",",          "//",           "/*",        "\\u0000", "\\ud800", "\"\"", "[]"};
+constexpr std::string_view kWords[] = {"\"sha256\":", "\"tenant\":",
+                                       "\"admin\":",  "\"comment\":",
+                                       "\"keys\":",   "\"tenants\":",
+                                       "\"weight\":", "\"*\":",
+                                       "0.5",         "true",
+                                       "null",        "[",
+                                       "{",           "}",
+                                       "]",           ",",
+                                       "//",          "/*",
+                                       "\\u0000",     "\\ud800",
+                                       "\"\"",        "[]"};
 
 class ApiKeysFile final : public FuzzTarget {
  public:
   size_t Run(std::string_view input) override {
-    const absl::StatusOr<ApiKeys> keys = ApiKeys::Parse(std::string(input), "keys.json");
-    if (keys.ok()) keys->Find("quire_key");
-    return keys.ok() ? 1 : 0;
+    const absl::StatusOr<KeyFile> file = KeyFile::Parse(std::string(input), "keys.json");
+    if (file.ok()) file->keys.Find("quire_key");
+    return file.ok() ? 1 : 0;
   }
 };
 

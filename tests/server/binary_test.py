@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -42,6 +43,9 @@ class Serving:
         self.start_lines = []
         for line in self.process.stderr:
             self.start_lines.append(line)
+            http_line = re.match(r"  HTTP address  (\S+)$", line)
+            if http_line:
+                self.http_address = http_line.group(1)
             ready = re.match(r"quire-server: ready on (\S+):(\d+)$", line)
             if ready:
                 self.port = int(ready.group(2))
@@ -91,6 +95,11 @@ class Refusals(unittest.TestCase):
         self.check_one_sentence(["--model", MODEL, "--tls-key", "k"], "tls_certificate")
         quiet = ["--model", MODEL, "--grpc-listen", "127.0.0.1:0", "--log-level", "off"]
         self.check_one_sentence([*quiet, "--api-keys", "/no/such/file"], "api_keys", "/no/such/file")
+        with tempfile.TemporaryDirectory() as folder:
+            keys = os.path.join(folder, "keys.json")
+            with open(keys, "w") as file:
+                file.write('{"keys": [], "tenants": {}}')
+            self.check_one_sentence([*quiet, "--api-keys", keys, "--tenants", '{"a": {}}'], "tenants", keys)
         self.check_one_sentence([*quiet, "--tls-certificate", "/no/such/file", "--tls-key", "k"], "tls_certificate")
 
     def test_models(self):
@@ -189,13 +198,87 @@ class Reloading(unittest.TestCase):
                 self.assertEqual((server.process.returncode, rest), (0, ""))
 
 
+class TenantsInTheFileOfKeys(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "keys.json")
+        out = run("new-key", "ops", "--admin")[1]
+        self.key, self.entry = re.match(r"key:   (\S+)\nentry: (.*)\n$", out).groups()
+
+    def write(self, **limits):
+        """At once, so that the server never sees half of it."""
+        with open(self.path + ".new", "w") as file:
+            file.write('{"keys": [%s], "tenants": {"ops": %s}}' % (self.entry, json.dumps(limits)))
+        os.replace(self.path + ".new", self.path)
+
+    def ask(self, server, method, path, body=None):
+        headers = {"Content-Type": "application/json", "Authorization": "Bearer " + self.key}
+        connection = http.client.HTTPConnection(server.http_address, timeout=START_SECONDS)
+        connection.request(method, path, body and json.dumps(body), headers)
+        response = connection.getresponse()
+        answer = response.status, json.loads(response.read())
+        connection.close()
+        return answer
+
+    def complete(self, server, max_tokens=1):
+        return self.ask(server, "POST", "/v1/completions", {"prompt": "abc", "max_tokens": max_tokens})[0]
+
+    def wait_until_read(self, server):
+        while "read again, and in force now" not in server.process.stderr.readline():
+            self.assertIsNone(server.process.poll())
+
+    def weights(self, server):
+        """Of the tenants that have requests, while one has."""
+        stop = threading.Event()
+
+        def load():
+            while not stop.is_set():
+                self.complete(server, 20)
+
+        thread = threading.Thread(target=load)
+        thread.start()
+        try:
+            tenants = []
+            while not tenants:
+                tenants = self.ask(server, "GET", "/v1/cache")[1].get("tenants", [])
+            return [(tenant["tenant"], tenant["weight"]) for tenant in tenants]
+        finally:
+            stop.set()
+            thread.join()
+
+    def test_change_without_a_restart(self):
+        self.write(requests_per_minute=1)
+        with Serving("--api-keys", self.path, "--http-listen", "127.0.0.1:0") as server:
+            self.assertEqual([self.complete(server), self.complete(server)], [200, 429])
+            self.write(weight=3, max_kv_blocks=2)
+            self.wait_until_read(server)  # nobody calls meanwhile
+            self.assertEqual([self.complete(server), self.complete(server)], [200, 200])
+            self.assertEqual(self.complete(server, 40), 400)
+            self.assertEqual(self.weights(server), [("ops", 3)])
+            self.write(weight=5)
+            server.process.send_signal(signal.SIGHUP)
+            self.wait_until_read(server)
+            self.assertEqual(self.complete(server, 40), 200)
+            self.assertEqual(self.weights(server), [("ops", 5)])
+
+    def test_a_broken_file_changes_nothing(self):
+        self.write(requests_per_minute=1)
+        with Serving("--api-keys", self.path, "--http-listen", "127.0.0.1:0") as server:
+            self.write(weight=self.key)
+            server.process.send_signal(signal.SIGHUP)
+            line = server.process.stderr.readline()
+            self.assertIn("tenants.ops.weight", line)
+            self.assertNotIn(self.key, line)
+            self.assertEqual([self.complete(server), self.complete(server)], [200, 429])
+
+
 class Logging(unittest.TestCase):
     def complete(self, server, prompt):
         """Over HTTP, with a trace; the request's id."""
-        address = next(line for line in server.start_lines if "HTTP address" in line).split()[-1]
         headers = {"Content-Type": "application/json", "X-Request-Id": "request-7",
                    "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
-        connection = http.client.HTTPConnection(address, timeout=START_SECONDS)
+        connection = http.client.HTTPConnection(server.http_address, timeout=START_SECONDS)
         connection.request("POST", "/v1/completions", json.dumps({"prompt": prompt, "max_tokens": 3}), headers)
         response = connection.getresponse()
         self.assertEqual(response.status, 200, response.read())

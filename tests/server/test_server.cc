@@ -111,7 +111,7 @@ TestServer::TestServer(const TestServerOptions& options) : options_(options) {
   config.api_keys = options.api_keys;
   config.tls = options.tls;
   config.rate_limits = options.rate_limits;
-  absl::StatusOr<Security> security = LoadSecurity(config.api_keys, config.tls, clock);
+  absl::StatusOr<Security> security = LoadSecurity(config.api_keys, /*tenants_are_set=*/false, config.tls, clock);
   if (!security.ok()) throw std::runtime_error(security.status().ToString());
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(config, *std::move(security), std::move(model), clock);
   if (!server.ok()) throw std::runtime_error(server.status().ToString());

@@ -232,8 +232,8 @@ TEST_CASE("a port in use is refused") {
   ServedModel model;
   model.tokenizer = std::make_unique<ByteTokenizer>();
   model.memory.block_size = 16;
-  const auto second =
-      Server::Start(config, *LoadSecurity(config.api_keys, config.tls, &clock), std::move(model), &clock);
+  const auto second = Server::Start(
+      config, *LoadSecurity(config.api_keys, /*tenants_are_set=*/false, config.tls, &clock), std::move(model), &clock);
   CHECK(second.status().code() == absl::StatusCode::kInvalidArgument);
 }
 

@@ -44,13 +44,6 @@ grpc::StatusCode CodeOf(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientCon
   return (stub.*method)(&context, request, &response).error_code();
 }
 
-TEST_CASE("a file of keys that is nested without end is refused") {
-  constexpr size_t kDepth = 2'000'000;
-  const std::string nested = std::string(kDepth, '[') + std::string(kDepth, ']');
-  CHECK_FALSE(ApiKeys::Parse("{\"keys\": [" + nested + "]}", "keys.json").ok());
-  CHECK_FALSE(ApiKeys::Parse("{\"keys\": [{\"tenant\": " + nested + "}]}", "keys.json").ok());
-}
-
 TEST_CASE("every call of the API needs a key, and admins' calls an admin's") {
   Fixture f;
   using G = v1::Generation::Stub;
@@ -170,6 +163,46 @@ TEST_CASE("a call with two keys has none") {
   CHECK(
       client.Get("/v1/models", {{"Authorization", "Bearer " + f.a.key}, {"Authorization", "Bearer " + f.b.key}}).code ==
       401);
+}
+
+TEST_CASE("what the file says tenants may use is in force after each reload, for what runs too") {
+  Fixture f(EndlessAnswers());
+  const auto write = [&](const std::string& tenants) {
+    std::ofstream(f.folder.File("keys.json"))
+        << "{\"keys\": [" << f.a.entry << "," << f.b.entry << "," << f.admin.entry << "]" << tenants << "}";
+    f.server.server().Reload();
+  };
+  grpc::ClientContext context;
+  SetKey(f.a.key, &context);
+  const auto stream = f.server.generation().GenerateStream(&context, TextRequest("abc"));
+  v1::GenerateStreamResponse message;
+  REQUIRE(stream->Read(&message));
+  const StreamDrain drain(stream.get());
+  const auto weight = [&] {
+    grpc::ClientContext stats_context;
+    SetKey(f.a.key, &stats_context);
+    v1::GetCacheStatsRequest request;
+    request.set_include_requests(true);
+    v1::CacheStats stats;
+    REQUIRE(f.server.cache().GetCacheStats(&stats_context, request, &stats).ok());
+    REQUIRE(stats.tenants_size() == 1);
+    return stats.tenants(0).weight();
+  };
+  v1::GenerateRequest brief = TextRequest("abc");
+  brief.mutable_sampling()->set_max_tokens(1);
+  const auto code = [&](const std::string& key) {
+    return CodeOf(f.server.generation(), &v1::Generation::Stub::Generate, key, brief);
+  };
+  CHECK(weight() == 1);
+  write(R"(, "tenants": {"team-a": {"weight": 4}, "team-b": {"requests_per_minute": 1}})");
+  CHECK(weight() == 4);
+  CHECK(code(f.b.key) == grpc::StatusCode::OK);
+  CHECK(code(f.b.key) == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  CHECK(code(f.a.key) == grpc::StatusCode::OK);
+  write("");
+  CHECK(weight() == 1);
+  CHECK(code(f.b.key) == grpc::StatusCode::OK);
+  context.TryCancel();
 }
 
 TEST_CASE("a tenant past its rate is told so, and when to come back; others are not touched") {
