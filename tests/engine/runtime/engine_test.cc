@@ -384,6 +384,17 @@ TEST_CASE("a constraint rules the tokens of its request and is told each one") {
   CHECK(neighbour->token_ids() == Expected(kPrompt, 10));
 }
 
+TEST_CASE("tenants' limits that change are told of those that have requests") {
+  Harness harness;
+  const auto sink = harness.Add(kPrompt, 10);
+  harness.Step();
+  REQUIRE(harness.engine().Stats(true).tenants.at(0).weight == 1);
+  harness.engine().SetTenantLimits({{"*", {.weight = 3, .max_running_requests = {}, .max_kv_blocks = {}}}});
+  CHECK(harness.engine().Stats(true).tenants.at(0).weight == 3);
+  harness.RunToEnd();
+  CHECK(sink->token_ids() == Expected(kPrompt, 10));
+}
+
 TEST_CASE("an engine that is destroyed ends what it holds") {
   std::shared_ptr<RecordingSink> running;
   std::shared_ptr<RecordingSink> waiting;
