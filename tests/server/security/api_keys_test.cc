@@ -44,6 +44,17 @@ grpc::StatusCode CodeOf(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientCon
   return (stub.*method)(&context, request, &response).error_code();
 }
 
+// Cache statistics with their requests, as the key's caller may see them.
+v1::CacheStats StatsFor(Fixture& f, const std::string& key) {
+  grpc::ClientContext context;
+  SetKey(key, &context);
+  v1::GetCacheStatsRequest request;
+  request.set_include_requests(true);
+  v1::CacheStats stats;
+  REQUIRE(f.server.cache().GetCacheStats(&context, request, &stats).ok());
+  return stats;
+}
+
 TEST_CASE("every call of the API needs a key, and admins' calls an admin's") {
   Fixture f;
   using G = v1::Generation::Stub;
@@ -108,12 +119,7 @@ TEST_CASE("of requests, a tenant sees its own, and an admin all") {
   REQUIRE(stream->Read(&message));
   const StreamDrain drain(stream.get());
   const auto seen_by = [&](const std::string& key) {
-    grpc::ClientContext stats_context;
-    SetKey(key, &stats_context);
-    v1::GetCacheStatsRequest request;
-    request.set_include_requests(true);
-    v1::CacheStats stats;
-    REQUIRE(f.server.cache().GetCacheStats(&stats_context, request, &stats).ok());
+    const v1::CacheStats stats = StatsFor(f, key);
     CHECK(stats.requests_running() == 1);
     CHECK(stats.tenants_size() == stats.requests_size());
     return stats.requests_size();
@@ -179,12 +185,7 @@ TEST_CASE("what the file says tenants may use is in force after each reload, for
   REQUIRE(stream->Read(&message));
   const StreamDrain drain(stream.get());
   const auto weight = [&] {
-    grpc::ClientContext stats_context;
-    SetKey(f.a.key, &stats_context);
-    v1::GetCacheStatsRequest request;
-    request.set_include_requests(true);
-    v1::CacheStats stats;
-    REQUIRE(f.server.cache().GetCacheStats(&stats_context, request, &stats).ok());
+    const v1::CacheStats stats = StatsFor(f, f.a.key);
     REQUIRE(stats.tenants_size() == 1);
     return stats.tenants(0).weight();
   };
