@@ -34,15 +34,6 @@ function(quire_add_library name)
   target_link_libraries(${name} PUBLIC quire_compile_options ${ARG_DEPS})
 endfunction()
 
-# quire_add_vector_code(LIBRARY)
-# Highway for a library with code for several instruction sets: AVX2, AVX-512 without and with VNNI (AVX3_DL), and a
-# baseline that every x86-64 has. The processor chooses when it runs.
-function(quire_add_vector_code library)
-  target_link_libraries(${library} PUBLIC PkgConfig::hwy)
-  target_compile_definitions(${library} PRIVATE
-    HWY_WANT_AVX3_DL HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_ZEN4|HWY_AVX3_SPR\))
-endfunction()
-
 # quire_add_executable(NAME SRCS file... DEPS target...)
 function(quire_add_executable name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})

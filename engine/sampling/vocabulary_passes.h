@@ -9,7 +9,8 @@
 
 namespace quire {
 
-// Passes over a whole vocabulary in vector code, whose results do not depend on the machine's instruction set.
+// Whole-vocabulary passes in loops that compilers vectorize without relaxed floating-point rules. Results do not
+// depend on the machine's instruction set.
 
 // The largest logit and the lowest token that has it. INTERNAL if a logit is NaN or +infinity, or if all are
 // -infinity (which marks a token that must not be chosen).

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "tests/engine/ops/attention_harness.h"
-#include "tests/support/forced_target.h"
+#include "tests/engine/ops/forced_target.h"
 
 namespace quire::testing {
 namespace {

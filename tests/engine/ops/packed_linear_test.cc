@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/base/math.h"
-#include "tests/support/forced_target.h"
+#include "tests/engine/ops/forced_target.h"
 
 namespace quire::testing {
 namespace {

@@ -9,7 +9,6 @@
 #include "catch2/catch_test_macros.hpp"
 #include "catch2/matchers/catch_matchers_floating_point.hpp"
 #include "engine/sampling/rng.h"
-#include "tests/support/forced_target.h"
 
 namespace quire {
 namespace {
@@ -124,33 +123,6 @@ TEST_CASE("blocks have the sums and maxima of their values, the last block of fe
       CHECK(sums[block] == Sum(part));
     }
   }
-}
-
-// Of all passes over one vocabulary.
-std::vector<double> ResultsOfAll(const std::vector<float>& logits) {
-  const BestLogit best = *FindBestLogit(logits);
-  std::vector<float> weights(logits.size());
-  ComputeWeights(logits, best.logit, 0.7F, 1e-6F, weights);
-  std::vector<double> results = {static_cast<double>(best.token_id), best.logit, LogSumExp(logits, best.logit),
-                                 Sum(weights), SumOfAtLeast(weights, 0.001F)};
-  results.insert(results.end(), weights.begin(), weights.end());
-  DropWorse({weights[5], 5}, weights);
-  results.insert(results.end(), weights.begin(), weights.end());
-  return results;
-}
-
-TEST_CASE("every instruction set gives the same bits") {
-  const std::vector<float> logits = RandomLogits(5003, 6);
-  std::vector<double> expected;
-  for (const int64_t target : {HWY_SSE2, HWY_AVX2, HWY_AVX3, HWY_AVX3_DL}) {
-    if (!testing::ForcedTarget::IsPossible(target)) continue;
-    const testing::ForcedTarget forced(target);
-    const std::vector<double> results = ResultsOfAll(logits);
-    if (expected.empty()) expected = results;
-    INFO(hwy::TargetName(target));
-    CHECK(results == expected);
-  }
-  CHECK_FALSE(expected.empty());
 }
 
 }  // namespace
