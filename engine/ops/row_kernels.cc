@@ -8,6 +8,8 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "engine/ops/lane_sums-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace quire::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -15,19 +17,21 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::ScalableTag<float>;
 
 float SumOfSquares(const float* x, int64_t count) {
-  const FloatTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto sum = hn::Zero(d);
+  const LaneSums::Tag d;
+  LaneSums sums;
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto value = hn::LoadU(d, x + i);
-    sum = hn::MulAdd(value, value, sum);
+  for (; i + LaneSums::kCount <= count; i += LaneSums::kCount) {
+#pragma GCC unroll 4
+    for (int v = 0; v < LaneSums::kVecs; ++v) {
+      const auto value = hn::LoadU(d, x + i + v * LaneSums::kLanes);
+      sums.vecs[v] = hn::MulAdd(value, value, sums.vecs[v]);
+    }
   }
-  if (i < count) {
+  for (int v = 0; i < count; ++v, i += LaneSums::kLanes) {
     const auto value = hn::LoadN(d, x + i, count - i);  // zero past the end
-    sum = hn::MulAdd(value, value, sum);
+    sums.vecs[v] = hn::MulAdd(value, value, sums.vecs[v]);
   }
-  return hn::ReduceSum(d, sum);
+  return sums.Total();
 }
 
 void ScaleByWeights(const float* x, float scale, const float* weight, int64_t count, float* out) {

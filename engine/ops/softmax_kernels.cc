@@ -5,13 +5,15 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/ops/lane_sums-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace quire::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using FloatTag = hn::CappedTag<float, 16>;
-using FloatVec = hn::Vec<FloatTag>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
+using FloatTag = LaneSums::Tag;
+using FloatVec = LaneSums::Vec;
+constexpr int64_t kLanes = LaneSums::kLanes;
 
 // e^x = 2^(x log2(e)) for x <= 0; below -87, e^-87. The whole part of the power goes into the exponent's bits, the
 // rest, in [-0.5, 0.5], into a polynomial whose greatest relative error is least: 1e-7 with its own rounding.
@@ -30,39 +32,41 @@ HWY_INLINE FloatVec Exp(FloatVec x) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, power), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
 }
 
-// One row: vectors of which every key is seen, then one of which some are, then zeros.
+// One row: vectors of which every key is seen, then those of which some are, then zeros.
 template <bool kScaled>
 HWY_INLINE SoftmaxStats ExpRow(const ScoreTile& tile, float* scores, int64_t num_valid) {
   const FloatTag d;
-  const int64_t full = num_valid - num_valid % kLanes;
+  const int64_t full = num_valid - num_valid % LaneSums::kCount;
   const auto score = [&](int64_t i) HWY_ATTR {
     const auto unscaled = hn::LoadU(d, scores + i);
     return kScaled ? hn::Mul(unscaled, hn::LoadU(d, tile.key_scales + i)) : unscaled;
   };
-  const auto valid = hn::FirstN(d, num_valid - full);
+  const auto valid = [&](int64_t i) HWY_ATTR { return hn::FirstN(d, num_valid - i); };
   auto max = hn::Set(d, hwy::LowestValue<float>());
   for (int64_t i = 0; i < full; i += kLanes) max = hn::Max(max, score(i));
-  if (full < num_valid) max = hn::Max(max, hn::IfThenElse(valid, score(full), max));
+  for (int64_t i = full; i < num_valid; i += kLanes) max = hn::Max(max, hn::IfThenElse(valid(i), score(i), max));
   const float max_score = hn::ReduceMax(d, max);
   const auto max_everywhere = hn::Set(d, max_score);
-  auto sum = hn::Zero(d);
   const auto value_weight = [&](FloatVec weight, int64_t i) HWY_ATTR {
     return kScaled ? hn::Mul(weight, hn::LoadU(d, tile.value_scales + i)) : weight;
   };
+  LaneSums sums;
   int64_t i = 0;
-  for (; i < full; i += kLanes) {
-    const auto weight = Exp(hn::Sub(score(i), max_everywhere));
-    sum = hn::Add(sum, weight);
-    hn::StoreU(value_weight(weight, i), d, scores + i);
+  while (i < full) {
+#pragma GCC unroll 4
+    for (int v = 0; v < LaneSums::kVecs; ++v, i += kLanes) {
+      const auto weight = Exp(hn::Sub(score(i), max_everywhere));
+      sums.vecs[v] = hn::Add(sums.vecs[v], weight);
+      hn::StoreU(value_weight(weight, i), d, scores + i);
+    }
   }
-  if (i < num_valid) {
-    const auto weight = hn::IfThenElseZero(valid, Exp(hn::Sub(score(i), max_everywhere)));
-    sum = hn::Add(sum, weight);
-    hn::StoreU(hn::IfThenElseZero(valid, value_weight(weight, i)), d, scores + i);
-    i += kLanes;
+  for (int v = 0; i < num_valid; ++v, i += kLanes) {
+    const auto weight = hn::IfThenElseZero(valid(i), Exp(hn::Sub(score(i), max_everywhere)));
+    sums.vecs[v] = hn::Add(sums.vecs[v], weight);
+    hn::StoreU(hn::IfThenElseZero(valid(i), value_weight(weight, i)), d, scores + i);
   }
   for (; i < tile.width; i += kLanes) hn::StoreU(hn::Zero(d), d, scores + i);
-  return {.max = max_score, .sum = hn::ReduceSum(d, sum)};
+  return {.max = max_score, .sum = sums.Total()};
 }
 
 void ExpScores(const ScoreTile& tile, SoftmaxStats* stats) {

@@ -11,6 +11,7 @@
 #include "engine/ops/rms_norm.h"
 #include "engine/ops/rope.h"
 #include "engine/ops/row_kernels.h"
+#include "tests/engine/ops/forced_target.h"
 
 namespace quire::testing {
 namespace {
@@ -59,6 +60,23 @@ TEST_CASE("RMSNorm of chosen rows equals the same rows of all", "[ops]") {
   });
   for (size_t i = 0; i < rows.size(); ++i) {
     for (int64_t c = 0; c < kWidth; ++c) CHECK(some.f32(2).row(i)[c] == all.f32(6).row(rows[i])[c]);
+  }
+}
+
+TEST_CASE("rows give the same bits on every instruction set with fused multiply-adds", "[ops]") {
+  constexpr int64_t kRows = 20;
+  const int64_t width = GENERATE(3, 40, 576);
+  const std::vector<float> up = RandomValues(kRows * width, 4);
+  std::vector<float> expected;
+  for (const int64_t target : {HWY_AVX2, HWY_AVX3, HWY_AVX3_DL}) {
+    if (!ForcedTarget::IsPossible(target)) continue;
+    const ForcedTarget forced(target);
+    std::vector<float> out = RandomValues(kRows * width, 3);
+    for (int64_t row = 0; row < kRows; ++row) out.push_back(SumOfSquares(out.data() + row * width, width));
+    SiluMulRows(out.data(), up.data(), width, kRows, width);
+    if (expected.empty()) expected = out;
+    INFO("width " << width << ", " << hwy::TargetName(target));
+    CHECK(out == expected);
   }
 }
 
