@@ -6,19 +6,12 @@
 
 #include "tests/server/connected_channel.h"
 #include "tests/server/gate.h"
+#include "tests/server/read_first_chunk.h"
 #include "tests/server/tcp_relay.h"
 #include "tests/server/test_server.h"
 
 namespace quire::testing {
 namespace {
-
-// Reads until the first text has come.
-void ReadFirstChunk(grpc::ClientReader<v1::GenerateStreamResponse>& reader) {
-  v1::GenerateStreamResponse response;
-  do {
-    REQUIRE(reader.Read(&response));
-  } while (!response.has_chunk());
-}
 
 // Short answers from the neighbour, as if nobody else was there.
 void CheckNeighbour(TestServer& server) {

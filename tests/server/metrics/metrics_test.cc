@@ -11,6 +11,7 @@
 #include "tests/server/gate.h"
 #include "tests/server/http/http_client.h"
 #include "tests/server/metrics/metrics_text.h"
+#include "tests/server/read_first_chunk.h"
 #include "tests/server/stream_drain.h"
 #include "tests/server/test_server.h"
 
@@ -100,8 +101,7 @@ TEST_CASE("gauges are GetCacheStats' figures while requests run, and back at zer
   HttpClient client(server);
   grpc::ClientContext context;
   const auto stream = server.generation().GenerateStream(&context, TextRequest("abc"));
-  v1::GenerateStreamResponse message;
-  REQUIRE(stream->Read(&message));
+  ReadFirstChunk(*stream);
   auto drain = std::make_unique<StreamDrain>(stream.get());
   std::map<std::string, double> metrics = MetricsOf(client);
   CHECK(metrics.at(std::string("vllm:num_requests_running") + kModel) == 1);
