@@ -31,10 +31,10 @@ def python():
 
 
 def _run(command, what, **options):
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          **options)
+    """What it printed, without what it said on its way on the error output."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
     if done.returncode != 0:
-        last_line = (done.stdout.strip().splitlines() or ["no output"])[-1]
+        last_line = ((done.stdout + done.stderr).strip().splitlines() or ["no output"])[-1]
         raise Unavailable(f"{what} failed: {last_line}")
     return done.stdout
 
