@@ -113,6 +113,15 @@ def test_a_watch(server: FakeServer) -> None:
         assert ended(server)
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Python's own handling of SIGINT, also where a shell started the tests in the background, with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_during_a_whole_answer(server: FakeServer) -> None:
     def interrupt() -> None:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
