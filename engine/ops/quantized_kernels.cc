@@ -1,5 +1,9 @@
 #include "engine/ops/quantized_kernels.h"
 
+#include <algorithm>
+
+#include "engine/base/math.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/ops/quantized_kernels.cc"
 #include <hwy/foreach_target.h>
@@ -29,13 +33,6 @@ constexpr int kPanelVecs = 2;
 constexpr int kTileRows = kLanes >= 16 ? 6 : 2;
 // Panels that are read side by side for a single row: more streams of memory than one keep more of it under way.
 constexpr int kSingleRowPanels = kLanes >= 16 ? 2 : 1;
-
-// Up to so many rows, tiles of them take turns, each over so many groups: longer turns leave memory idle, shorter ones
-// carry sums too often.
-constexpr int64_t kMostRowsInTurns = 64;
-constexpr int64_t kGroupsPerTurn = 3;
-// From so many tiles on they share the fetching of weights of full bytes.
-constexpr int64_t kTilesThatShare = 3;
 
 // Asks for a line, into the first-level cache. A compiler gathers fetches that it may move, and a burst of them waits
 // for the processor's few line buffers, where one between two products waits for nothing.
@@ -82,20 +79,18 @@ constexpr int32_t DotZeroPoint(WeightType type) {
   return HasNibbles(type) || HWY_TARGET <= HWY_AVX3_DL ? ZeroPoint(type) : 0;
 }
 
-// Groups [begin, end) of k. What the ones before came to is carried to the next ones in `sums`, [rows, kPanelWidth].
-struct GroupRange {
-  int64_t begin;
-  int64_t end;
-  float* sums;
-  // Tiles that share the fetching: bytes from a group to the first line that this one asks for, and from line to line.
-  // 0: it asks for all that it reads itself, kFetchBytes ahead.
-  int64_t fetch_offset = 0;
-  int64_t fetch_stride = 0;
+// A tile's share of the next panel's weights, which it asks memory for while it computes.
+struct Share {
+  int64_t offset = 0;     // bytes, from a group's quants to the share in the next panel
+  int64_t num_lines = 0;  // of each group
 };
 
 // Output features [column, column + kPanelVecs * kLanes) of kPanels neighbouring panels for kRows rows, summed in
-// registers over a range of groups.
-template <WeightType kType, int kRows, int kPanels>
+// registers.
+// Who asks memory for weights: a tile that is alone with its panel (not kShares), for what it will read itself,
+// kFetchBytes later. Several tiles of one panel find it in the second-level cache, and each asks, group by group, for
+// its share of the panel after it: so memory is read all the time, not by the first tile alone.
+template <WeightType kType, int kRows, bool kShares, int kPanels>
 struct Tile {
   static constexpr int kVecs = kPanels * kPanelVecs;
 
@@ -105,7 +100,7 @@ struct Tile {
   }
 
   static HWY_INLINE void Multiply(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t column, int64_t row,
-                                  const GroupRange& groups, float* c) {
+                                  const Share& share, float* c) {
     const int64_t k = args.panel.k;
     const int64_t group_bytes = args.panel.BytesPerGroup();
     const int64_t quant_bytes = args.panel.QuantBytesPerGroup();
@@ -113,44 +108,30 @@ struct Tile {
     const int64_t num_groups = k / kGroupSize;
     const int8_t* inputs = args.a.quants + row * k;
     FloatVec sums[kRows][kVecs];
-    float* const carried = groups.sums + row * kPanelWidth + column;  // read and written between ranges only
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) {
-        sums[r][v] = groups.begin == 0 ? hn::Zero(FloatTag()) : hn::LoadU(FloatTag(), Carried(carried, r, v));
-      }
+      for (int v = 0; v < kVecs; ++v) sums[r][v] = hn::Zero(FloatTag());
     }
-    for (int64_t group = groups.begin; group < groups.end; ++group) {
+    for (int64_t group = 0; group < num_groups; ++group) {
       const uint8_t* quants = panel + group * group_bytes;
       IntVec dots[kRows][kVecs];
       Start(args, row * num_groups + group, num_groups, dots);
       if constexpr (HasNibbles(kType)) {
-        DotNibbles(quants + column * 4, panel_bytes, inputs + group * kGroupSize, k, dots);
+        DotNibbles(quants, column, panel_bytes, inputs + group * kGroupSize, k, share, dots);
       } else {
-        DotFullBytes(quants + column * 4, panel_bytes, inputs + group * kGroupSize, k, groups, dots);
+        DotFullBytes(quants, column, panel_bytes, inputs + group * kGroupSize, k, share, dots);
       }
       const uint8_t* scales = quants + quant_bytes + column * 2;
-      if (groups.fetch_stride == 0) FetchScales(scales, panel_bytes);
+      if constexpr (!kShares) FetchScales(scales, panel_bytes);
       AddGroup(args, scales, panel_bytes, row * num_groups + group, num_groups, dots, sums);
     }
-    if (groups.end < num_groups) return Carry(sums, carried);
     if constexpr (kType == WeightType::kInt8)
       ScaleChannels(panel + num_groups * group_bytes + column * 4, panel_bytes, sums);
     Store(args, sums, c);
   }
 
  private:
-  static HWY_INLINE float* Carried(float* first, int r, int v) { return first + r * kPanelWidth + v * kLanes; }
-
-  static HWY_INLINE void Carry(const FloatVec (&sums)[kRows][kVecs], float* carried) {
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) hn::StoreU(sums[r][v], FloatTag(), Carried(carried, r, v));
-    }
-  }
-
   static HWY_INLINE void Start(const QuantizedMultiplyArgs& args, int64_t first, int64_t num_groups,
                                IntVec (&dots)[kRows][kVecs]) {
 #pragma GCC unroll 6
@@ -163,6 +144,14 @@ struct Tile {
     }
   }
 
+  // In each of the kSteps that a group takes: one line, as a burst of them would wait. Two tiles have one more each.
+  template <int64_t kSteps>
+  static HWY_INLINE void FetchShare(const uint8_t* group, const Share& share, int64_t step) {
+    const uint8_t* line = group + share.offset + step * kLineBytes;
+    if (step < share.num_lines) FetchFar(line);
+    if (step == 0 && share.num_lines > kSteps) FetchFar(line + kSteps * kLineBytes);
+  }
+
   // Four inputs of a row, in every lane.
   static HWY_INLINE SignedByteVec Inputs(const int8_t* from) {
     int32_t four;
@@ -170,19 +159,21 @@ struct Tile {
     return hn::BitCast(SignedByteTag(), hn::Set(IntTag(), four));
   }
 
-  static HWY_INLINE void DotNibbles(const uint8_t* quants, int64_t panel_bytes, const int8_t* inputs, int64_t stride,
-                                    IntVec (&dots)[kRows][kVecs]) {
+  static HWY_INLINE void DotNibbles(const uint8_t* quants, int64_t column, int64_t panel_bytes, const int8_t* inputs,
+                                    int64_t stride, const Share& share, IntVec (&dots)[kRows][kVecs]) {
+    constexpr int64_t kSteps = kGroupSize / 8;
     const ByteTag d8;
     const hn::Repartition<uint16_t, FloatTag> d16;
     const auto low_mask = hn::Set(d8, uint8_t{0x0f});
 #pragma GCC unroll 8
-    for (int64_t step = 0; step < kGroupSize / 8; ++step) {
+    for (int64_t step = 0; step < kSteps; ++step) {
+      if constexpr (kShares) FetchShare<kSteps>(quants, share, step);
       ByteVec low[kVecs];
       ByteVec high[kVecs];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        const uint8_t* from = quants + step * kStepBytes + Offset(v, 4, panel_bytes);
-        Fetch(from + kFetchBytes);
+        const uint8_t* from = quants + step * kStepBytes + column * 4 + Offset(v, 4, panel_bytes);
+        if constexpr (!kShares) Fetch(from + kFetchBytes);
         const auto both = hn::LoadU(d8, from);
         low[v] = hn::And(both, low_mask);
         high[v] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, both))), low_mask);
@@ -199,16 +190,17 @@ struct Tile {
     }
   }
 
-  static HWY_INLINE void DotFullBytes(const uint8_t* quants, int64_t panel_bytes, const int8_t* inputs, int64_t stride,
-                                      const GroupRange& groups, IntVec (&dots)[kRows][kVecs]) {
+  static HWY_INLINE void DotFullBytes(const uint8_t* quants, int64_t column, int64_t panel_bytes, const int8_t* inputs,
+                                      int64_t stride, const Share& share, IntVec (&dots)[kRows][kVecs]) {
+    constexpr int64_t kSteps = kGroupSize / 4;
 #pragma GCC unroll 8
-    for (int64_t step = 0; step < kGroupSize / 4; ++step) {
-      if (groups.fetch_stride > 0) FetchFar(quants + groups.fetch_offset + step * groups.fetch_stride);
+    for (int64_t step = 0; step < kSteps; ++step) {
+      if constexpr (kShares) FetchShare<kSteps>(quants, share, step);
       ByteVec weights[kVecs];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        const uint8_t* from = quants + step * kStepBytes + Offset(v, 4, panel_bytes);
-        if (groups.fetch_stride == 0) Fetch(from + kFetchBytes);
+        const uint8_t* from = quants + step * kStepBytes + column * 4 + Offset(v, 4, panel_bytes);
+        if constexpr (!kShares) Fetch(from + kFetchBytes);
         weights[v] = hn::LoadU(ByteTag(), from);
       }
 #pragma GCC unroll 6
@@ -288,58 +280,44 @@ struct Tile {
   }
 };
 
-template <WeightType kType, int kRows, int kPanels = 1>
-void MultiplyRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, const GroupRange& groups,
-                  float* c) {
+template <WeightType kType, int kRows, bool kShares, int kPanels = 1>
+void MultiplyRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, Share share, float* c) {
   for (int64_t column = 0; column < kPanelWidth; column += kPanelVecs * kLanes) {
-    Tile<kType, kRows, kPanels>::Multiply(args, panel, column, row, groups, c + row * args.ldc + column);
+    Tile<kType, kRows, kShares, kPanels>::Multiply(args, panel, column, row, share, c + row * args.ldc + column);
+    share.num_lines = 0;  // the first columns' pass has asked for them
   }
 }
 
-template <WeightType kType>
-void MultiplyRest(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, const GroupRange& groups,
-                  float* c) {
+// The last rows, less than a whole tile.
+template <WeightType kType, bool kShares>
+void MultiplyRest(const QuantizedMultiplyArgs& args, const uint8_t* panel, int64_t row, const Share& share, float* c) {
   switch (args.rows - row) {
-    case 5: MultiplyRows<kType, (kTileRows > 5 ? 5 : 1)>(args, panel, row, groups, c); break;
-    case 4: MultiplyRows<kType, (kTileRows > 4 ? 4 : 1)>(args, panel, row, groups, c); break;
-    case 3: MultiplyRows<kType, (kTileRows > 3 ? 3 : 1)>(args, panel, row, groups, c); break;
-    case 2: MultiplyRows<kType, (kTileRows >= 2 ? 2 : 1)>(args, panel, row, groups, c); break;
-    case 1: MultiplyRows<kType, 1>(args, panel, row, groups, c); break;
+    case 5: MultiplyRows<kType, (kTileRows > 5 ? 5 : 1), kShares>(args, panel, row, share, c); break;
+    case 4: MultiplyRows<kType, (kTileRows > 4 ? 4 : 1), kShares>(args, panel, row, share, c); break;
+    case 3: MultiplyRows<kType, (kTileRows > 3 ? 3 : 1), kShares>(args, panel, row, share, c); break;
+    case 2: MultiplyRows<kType, (kTileRows > 2 ? 2 : 1), kShares>(args, panel, row, share, c); break;
+    case 1: MultiplyRows<kType, 1, kShares>(args, panel, row, share, c); break;
     default: break;
   }
 }
 
 template <WeightType kType>
-void MultiplyAllRows(const QuantizedMultiplyArgs& args, const uint8_t* panel, const GroupRange& groups, float* c) {
-  GroupRange part = groups;
+void MultiplyPanel(const QuantizedMultiplyArgs& args, const uint8_t* panel, float* c) {
+  if (args.rows == kTileRows) return MultiplyRows<kType, kTileRows, false>(args, panel, 0, {}, c);
+  if (args.rows < kTileRows) return MultiplyRest<kType, false>(args, panel, 0, {}, c);
+  const int64_t group_lines = args.panel.BytesPerGroup() / kLineBytes;
+  const int64_t lines_per_tile = CeilDiv(group_lines, CeilDiv<int64_t>(args.rows, kTileRows));
+  int64_t asked_lines = 0;
+  const auto next_share = [&]() -> Share {
+    const int64_t first_line = asked_lines;
+    asked_lines = std::min(first_line + lines_per_tile, group_lines);
+    return {.offset = args.panel.bytes() + first_line * kLineBytes, .num_lines = asked_lines - first_line};
+  };
   int64_t row = 0;
   for (; row + kTileRows <= args.rows; row += kTileRows) {
-    MultiplyRows<kType, kTileRows>(args, panel, row, part, c);
-    part.fetch_offset += kLineBytes;
+    MultiplyRows<kType, kTileRows, true>(args, panel, row, next_share(), c);
   }
-  MultiplyRest<kType>(args, panel, row, part, c);
-}
-
-// Several tiles of rows take the groups in turns, so that memory is read all the time and not by the first tile alone.
-// Of full bytes even a turn's first tile would read more than it computes: there all tiles ask for a part of what the
-// turn after the next needs.
-template <WeightType kType>
-void MultiplyPanel(const QuantizedMultiplyArgs& args, const uint8_t* panel, float* c) {
-  const int64_t num_groups = args.panel.k / kGroupSize;
-  const bool takes_turns = args.rows > kTileRows && args.rows <= kMostRowsInTurns;
-  const int64_t turn = takes_turns ? kGroupsPerTurn : num_groups;
-  const int64_t num_tiles = (args.rows + kTileRows - 1) / kTileRows;
-  const bool shares = takes_turns && !HasNibbles(kType) && num_tiles >= kTilesThatShare;
-  HWY_ALIGN float sums[kMostRowsInTurns * kPanelWidth];
-  for (int64_t begin = 0; begin < num_groups; begin += turn) {
-    MultiplyAllRows<kType>(args, panel,
-                           {.begin = begin,
-                            .end = HWY_MIN(begin + turn, num_groups),
-                            .sums = sums,
-                            .fetch_offset = shares ? 2 * turn * args.panel.BytesPerGroup() : 0,
-                            .fetch_stride = shares ? num_tiles * kLineBytes : 0},
-                           c);
-  }
+  MultiplyRest<kType, true>(args, panel, row, next_share(), c);
 }
 
 template <WeightType kType>
@@ -350,8 +328,7 @@ void MultiplyPanelsOf(const QuantizedMultiplyArgs& args) {
   };
   if (args.rows == 1) {
     for (; i + kSingleRowPanels <= args.num_panels; i += kSingleRowPanels) {
-      MultiplyRows<kType, 1, kSingleRowPanels>(args, panel_at(i), 0, {0, args.panel.k / kGroupSize, nullptr},
-                                               args.c + i * kPanelWidth);
+      MultiplyRows<kType, 1, false, kSingleRowPanels>(args, panel_at(i), 0, {}, args.c + i * kPanelWidth);
     }
   }
   for (; i < args.num_panels; ++i) MultiplyPanel<kType>(args, panel_at(i), args.c + i * kPanelWidth);

@@ -89,7 +89,8 @@ class RealModel(unittest.TestCase):
             self.assertEqual(server.process.wait(timeout=HANG_SECONDS), 0)
 
     def test_memory_stays_within_the_sum_and_uses_it(self):
-        budget = 896 * MIB
+        # What the sum keeps for queue and connections, which this load does not take, is 5 % of this.
+        budget = 1280 * MIB
         with Serving("--memory-budget", str(budget), "--max-num-seqs", "64", "--max-model-len", "1024") as server, \
                 tempfile.TemporaryDirectory() as folder:
             total = int(server.cache()["blocks_total"])
