@@ -22,7 +22,7 @@ std::span<std::byte> Worker::scratch() const {
 }
 
 ThreadTeam::ThreadTeam(int64_t num_threads, int64_t scratch_bytes)
-    : num_threads_(num_threads), scratch_bytes_(scratch_bytes) {
+    : num_threads_(num_threads), scratch_bytes_(scratch_bytes), claims_(num_threads) {
   QUIRE_CHECK_GE(num_threads, 1);
   for (int64_t i = 0; i < num_threads; ++i) scratch_.emplace_back(scratch_bytes);
 }
@@ -45,12 +45,12 @@ void TouchPages(Worker& worker, const Buffer& buffer) {
   });
 }
 
-void ThreadTeam::Barrier() {
+void ThreadTeam::Barrier(int64_t index) {
   if (num_threads_ == 1) return;
   const uint64_t round = barrier_round_.load(std::memory_order_relaxed);
+  claims_[index].claimed[(round + 1) % 2].store(0, std::memory_order_relaxed);
   if (num_arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads_) {
     num_arrived_.store(0, std::memory_order_relaxed);
-    next_item_.store(0, std::memory_order_relaxed);
     barrier_round_.store(round + 1, std::memory_order_release);
     barrier_round_.notify_all();  // no system call unless somebody sleeps
     return;

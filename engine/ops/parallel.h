@@ -23,8 +23,9 @@ class Worker {
   int64_t index() const { return index_; }
   int64_t num_threads() const;
 
-  // Calls body(begin, end) for chunks of [0, count) of at most `chunk` items, each claimed by whichever thread is free.
-  // Ends with a barrier.
+  // Calls body(begin, end) for chunks of [0, count) of at most `chunk` items. Each thread has neighbouring chunks of
+  // its own, the same ones whenever there are as many, and claims those of others when it is done with them. Ends with
+  // a barrier.
   template <typename Body>
   void ForChunks(int64_t count, int64_t chunk, Body&& body);
 
@@ -92,12 +93,17 @@ class ThreadTeam {
   friend class Worker;
 
   void RunRegion(void (*call)(void*, Worker&), void* context);
-  void Barrier();
+  void Barrier(int64_t index);
 
   const int64_t num_threads_;
   const int64_t scratch_bytes_;
   std::vector<Buffer> scratch_;  // [num_threads]
-  alignas(64) std::atomic<int64_t> next_item_{0};
+  // How many of each thread's own chunks are claimed, in rounds between barriers of even and of odd number: those of
+  // one are set back during the other.
+  struct alignas(64) Claims {
+    std::atomic<int64_t> claimed[2] = {0, 0};
+  };
+  std::vector<Claims> claims_;  // [num_threads]
   alignas(64) std::atomic<int64_t> num_arrived_{0};
   alignas(64) std::atomic<uint64_t> barrier_round_{0};
 };
@@ -107,20 +113,30 @@ class ThreadTeam {
 void TouchPages(Worker& worker, const Buffer& buffer);
 
 inline int64_t Worker::num_threads() const { return team_->num_threads(); }
-inline void Worker::Barrier() { team_->Barrier(); }
+inline void Worker::Barrier() { team_->Barrier(index_); }
 
 template <typename Body>
 void Worker::ForChunks(int64_t count, int64_t chunk, Body&& body) {
-  if (num_threads() == 1) {
+  const int64_t num_threads = team_->num_threads();
+  if (num_threads == 1) {
     for (int64_t begin = 0; begin < count; begin += chunk) body(begin, std::min(begin + chunk, count));
     return;
   }
-  while (true) {
-    const int64_t begin = team_->next_item_.fetch_add(chunk, std::memory_order_relaxed);
-    if (begin >= count) break;
-    body(begin, std::min(begin + chunk, count));
+  const int64_t num_chunks = (count + chunk - 1) / chunk;
+  const uint64_t parity = team_->barrier_round_.load(std::memory_order_relaxed) % 2;
+  for (int64_t i = 0; i < num_threads; ++i) {
+    const int64_t owner = (index_ + i) % num_threads;
+    const int64_t first = num_chunks * owner / num_threads;
+    const int64_t num_owned = num_chunks * (owner + 1) / num_threads - first;
+    std::atomic<int64_t>& claimed = team_->claims_[owner].claimed[parity];
+    while (claimed.load(std::memory_order_relaxed) < num_owned) {
+      const int64_t mine = claimed.fetch_add(1, std::memory_order_relaxed);
+      if (mine >= num_owned) break;
+      const int64_t begin = (first + mine) * chunk;
+      body(begin, std::min(begin + chunk, count));
+    }
   }
-  Barrier();  // which also sets next_item_ back
+  Barrier();
 }
 
 }  // namespace quire

@@ -27,7 +27,6 @@ using SignedByteVec = hn::Vec<SignedByteTag>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 constexpr int64_t kStepBytes = kPanelWidth * 4;  // of four inputs by all output features of a panel
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kFetchBytes = 2048;
 // Sums of a tile, in integers and in floats, fit the register file beside the weights.
 constexpr int kPanelVecs = 2;
 constexpr int kTileRows = kLanes >= 16 ? 6 : 2;
@@ -93,6 +92,7 @@ struct Share {
 template <WeightType kType, int kRows, bool kShares, int kPanels>
 struct Tile {
   static constexpr int kVecs = kPanels * kPanelVecs;
+  static constexpr int64_t kFetchGroups = HasNibbles(kType) ? 3 : 2;  // about 2 KB ahead
 
   // Where vector v of a tile lies behind its first one, for `width` bytes a lane; `panel_bytes` from panel to panel.
   static HWY_INLINE int64_t Offset(int v, int64_t width, int64_t panel_bytes) {
@@ -115,15 +115,18 @@ struct Tile {
     }
     for (int64_t group = 0; group < num_groups; ++group) {
       const uint8_t* quants = panel + group * group_bytes;
+      const int64_t ahead = group + kFetchGroups;
+      const uint8_t* fetched = ahead < num_groups ? panel + ahead * group_bytes
+                                                  : panel + kPanels * panel_bytes + (ahead - num_groups) * group_bytes;
       IntVec dots[kRows][kVecs];
       Start(args, row * num_groups + group, num_groups, dots);
       if constexpr (HasNibbles(kType)) {
-        DotNibbles(quants, column, panel_bytes, inputs + group * kGroupSize, k, share, dots);
+        DotNibbles(quants, fetched, column, panel_bytes, inputs + group * kGroupSize, k, share, dots);
       } else {
-        DotFullBytes(quants, column, panel_bytes, inputs + group * kGroupSize, k, share, dots);
+        DotFullBytes(quants, fetched, column, panel_bytes, inputs + group * kGroupSize, k, share, dots);
       }
       const uint8_t* scales = quants + quant_bytes + column * 2;
-      if constexpr (!kShares) FetchScales(scales, panel_bytes);
+      if constexpr (!kShares) FetchScales(fetched + quant_bytes + column * 2, panel_bytes);
       AddGroup(args, scales, panel_bytes, row * num_groups + group, num_groups, dots, sums);
     }
     if constexpr (kType == WeightType::kInt8)
@@ -159,8 +162,9 @@ struct Tile {
     return hn::BitCast(SignedByteTag(), hn::Set(IntTag(), four));
   }
 
-  static HWY_INLINE void DotNibbles(const uint8_t* quants, int64_t column, int64_t panel_bytes, const int8_t* inputs,
-                                    int64_t stride, const Share& share, IntVec (&dots)[kRows][kVecs]) {
+  static HWY_INLINE void DotNibbles(const uint8_t* quants, const uint8_t* fetched, int64_t column, int64_t panel_bytes,
+                                    const int8_t* inputs, int64_t stride, const Share& share,
+                                    IntVec (&dots)[kRows][kVecs]) {
     constexpr int64_t kSteps = kGroupSize / 8;
     const ByteTag d8;
     const hn::Repartition<uint16_t, FloatTag> d16;
@@ -172,9 +176,9 @@ struct Tile {
       ByteVec high[kVecs];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        const uint8_t* from = quants + step * kStepBytes + column * 4 + Offset(v, 4, panel_bytes);
-        if constexpr (!kShares) Fetch(from + kFetchBytes);
-        const auto both = hn::LoadU(d8, from);
+        const int64_t offset = step * kStepBytes + column * 4 + Offset(v, 4, panel_bytes);
+        if constexpr (!kShares) Fetch(fetched + offset);
+        const auto both = hn::LoadU(d8, quants + offset);
         low[v] = hn::And(both, low_mask);
         high[v] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, both))), low_mask);
       }
@@ -190,8 +194,9 @@ struct Tile {
     }
   }
 
-  static HWY_INLINE void DotFullBytes(const uint8_t* quants, int64_t column, int64_t panel_bytes, const int8_t* inputs,
-                                      int64_t stride, const Share& share, IntVec (&dots)[kRows][kVecs]) {
+  static HWY_INLINE void DotFullBytes(const uint8_t* quants, const uint8_t* fetched, int64_t column,
+                                      int64_t panel_bytes, const int8_t* inputs, int64_t stride, const Share& share,
+                                      IntVec (&dots)[kRows][kVecs]) {
     constexpr int64_t kSteps = kGroupSize / 4;
 #pragma GCC unroll 8
     for (int64_t step = 0; step < kSteps; ++step) {
@@ -199,9 +204,9 @@ struct Tile {
       ByteVec weights[kVecs];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        const uint8_t* from = quants + step * kStepBytes + column * 4 + Offset(v, 4, panel_bytes);
-        if constexpr (!kShares) Fetch(from + kFetchBytes);
-        weights[v] = hn::LoadU(ByteTag(), from);
+        const int64_t offset = step * kStepBytes + column * 4 + Offset(v, 4, panel_bytes);
+        if constexpr (!kShares) Fetch(fetched + offset);
+        weights[v] = hn::LoadU(ByteTag(), quants + offset);
       }
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
@@ -217,9 +222,9 @@ struct Tile {
     if constexpr (IsGrouped(kType)) {
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; v += kPanelVecs) {
-        Fetch(scales + Offset(v, 2, panel_bytes) + kFetchBytes);
+        Fetch(scales + Offset(v, 2, panel_bytes));
         if constexpr (kType == WeightType::kQ4_1) {
-          Fetch(scales + kPanelWidth * 2 + Offset(v, 2, panel_bytes) + kFetchBytes);
+          Fetch(scales + kPanelWidth * 2 + Offset(v, 2, panel_bytes));
         }
       }
     }

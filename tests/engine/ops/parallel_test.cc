@@ -65,5 +65,58 @@ TEST_CASE("a thread that waits does not hold back the other's items") {
   CHECK(num_others_done == 9);
 }
 
+TEST_CASE("a parallel loop visits each item once and ends together, one loop after another") {
+  constexpr int64_t kMostItems = 100;
+  for (const int64_t num_threads : {1, 2, 3}) {
+    ThreadTeam team(num_threads, 64);
+    std::vector<std::atomic<int>> visits(kMostItems);
+    std::vector<int> expected(kMostItems);
+    std::atomic<bool> all_as_expected{true};
+    team.Run([&](Worker& worker) {
+      // Odd and even numbers of barriers, and fewer chunks than threads.
+      for (int round = 0; round < 60; ++round) {
+        const int64_t num_items = std::vector<int64_t>{kMostItems, 1, 0, 50, 2}[round % 5];
+        worker.ForChunks(num_items, 7, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) ++visits[i];
+        });
+        if (worker.index() == 0) {
+          for (int64_t i = 0; i < num_items; ++i) ++expected[i];
+          if (!std::equal(visits.begin(), visits.end(), expected.begin())) all_as_expected = false;
+        }
+        worker.Barrier();
+        if (round % 3 == 0) worker.Barrier();
+      }
+    });
+    CHECK(all_as_expected);
+  }
+}
+
+TEST_CASE("a thread begins with the same items in every loop, and others do what it can't") {
+  ThreadTeam team(2, 64);
+  std::vector<int64_t> first_items[2];
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> first_thread_began = false;
+    std::atomic<int64_t> num_done = 0;
+    team.Run([&](Worker& worker) {
+      bool is_first = true;
+      worker.ForChunks(10, 1, [&](int64_t item, int64_t) {
+        if (is_first) {
+          is_first = false;
+          first_items[worker.index()].push_back(item);
+          if (worker.index() == 0) {
+            first_thread_began = true;
+            while (num_done < 9) std::this_thread::yield();  // until the other has done all but this
+          } else {
+            while (!first_thread_began) std::this_thread::yield();
+          }
+        }
+        ++num_done;
+      });
+    });
+  }
+  CHECK(first_items[0] == std::vector<int64_t>(20, 0));
+  CHECK(first_items[1] == std::vector<int64_t>(20, 5));
+}
+
 }  // namespace
 }  // namespace quire

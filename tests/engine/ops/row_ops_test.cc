@@ -1,4 +1,3 @@
-#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <cmath>
@@ -165,26 +164,6 @@ TEST_CASE("bytes packed in pairs of rows are the same numbers in bf16", "[ops]")
       CHECK(ToFloat(packed[(row / 2 * kStride + col) * 2 + row % 2]) == expected);
     }
   }
-}
-
-TEST_CASE("a parallel loop visits each item once and ends together", "[ops]") {
-  ThreadTeam team(2, 64);
-  constexpr int64_t kItems = 1000;
-  std::vector<std::atomic<int>> visits(kItems);
-  std::atomic<bool> saw_all{true};
-  team.Run([&](Worker& worker) {
-    for (int round = 1; round <= 50; ++round) {
-      worker.ForChunks(kItems, 7, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) ++visits[i];
-      });
-      for (const auto& count : visits) {
-        if (count < round) saw_all = false;
-      }
-      worker.Barrier();
-    }
-  });
-  CHECK(saw_all);
-  for (const auto& count : visits) CHECK(count == 50);
 }
 
 }  // namespace quire::testing
