@@ -8,6 +8,7 @@
 #include "engine/base/status.h"
 #include "engine/base/version.h"
 #include "engine/model/kernel_times.h"
+#include "engine/model/kv_cache_storage.h"
 #include "engine/model/weights.h"
 #include "engine/ops/parallel.h"
 #include "engine/ops/processor.h"
@@ -22,6 +23,9 @@ absl::StatusOr<LoadedDecoder> LoadHere(const Checkpoint& checkpoint, const Model
       std::make_unique<ThreadTeam>(options.limits.num_threads, Workspace::ScratchBytesFor(config, options.limits));
   QUIRE_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(checkpoint, config, weight_plan, *team, progress));
   LoadedDecoder loaded;
+  // Seconds, if a virtual machine's host has never given it this memory.
+  log::Info("touching {} MiB of KV cache",
+            (options.num_blocks * KvCacheStorage::BytesPerBlock(config.num_layers, options.limits.kv_layout)) >> 20);
   loaded.decoder = std::make_unique<Decoder>(config, std::move(weights), options.limits, weight_plan.forms(),
                                              options.num_blocks, std::move(team));
   KernelTimes times = KernelTimes::Open(

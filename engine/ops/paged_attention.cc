@@ -169,7 +169,7 @@ void PagedAttention::Forward(Worker& worker, const KvLayerView& cache, MatrixVie
   worker.ForChunks(static_cast<int64_t>(items_.size()), 1, [&](int64_t number, int64_t) {
     const int64_t index = static_cast<int64_t>(items_.size()) - 1 - number;
     const Item& item = items_[index];
-    const Item* next = index >= worker.num_threads() ? &items_[index - worker.num_threads()] : nullptr;
+    const Item* next = index > 0 ? &items_[index - 1] : nullptr;
     if (item.partial >= 0) {
       Attend(item, next, cache, queries, PartialState(item.partial), scratch);
     } else {
