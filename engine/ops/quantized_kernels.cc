@@ -84,10 +84,18 @@ struct Share {
   int64_t num_lines = 0;  // of each group
 };
 
+// Where a tile's weights of a group begin, and those that it reads kFetchGroups later.
+struct GroupPosition {
+  const uint8_t* quants;
+  const uint8_t* ahead;
+  int64_t column;
+  int64_t panel_bytes;  // from panel to panel
+};
+
 // Output features [column, column + kPanelVecs * kLanes) of kPanels neighbouring panels for kRows rows, summed in
 // registers.
 // Who asks memory for weights: a tile that is alone with its panel (not kShares), for what it will read itself,
-// kFetchBytes later. Several tiles of one panel find it in the second-level cache, and each asks, group by group, for
+// kFetchGroups later. Several tiles of one panel find it in the second-level cache, and each asks, group by group, for
 // its share of the panel after it: so memory is read all the time, not by the first tile alone.
 template <WeightType kType, int kRows, bool kShares, int kPanels>
 struct Tile {
@@ -114,20 +122,21 @@ struct Tile {
       for (int v = 0; v < kVecs; ++v) sums[r][v] = hn::Zero(FloatTag());
     }
     for (int64_t group = 0; group < num_groups; ++group) {
-      const uint8_t* quants = panel + group * group_bytes;
+      // Past the last group come the next panels' first ones.
       const int64_t ahead = group + kFetchGroups;
-      const uint8_t* fetched = ahead < num_groups ? panel + ahead * group_bytes
-                                                  : panel + kPanels * panel_bytes + (ahead - num_groups) * group_bytes;
+      const int64_t ahead_offset =
+          ahead < num_groups ? ahead * group_bytes : kPanels * panel_bytes + (ahead - num_groups) * group_bytes;
+      const GroupPosition at = {panel + group * group_bytes, panel + ahead_offset, column, panel_bytes};
       IntVec dots[kRows][kVecs];
       Start(args, row * num_groups + group, num_groups, dots);
       if constexpr (HasNibbles(kType)) {
-        DotNibbles(quants, fetched, column, panel_bytes, inputs + group * kGroupSize, k, share, dots);
+        DotNibbles(at, inputs + group * kGroupSize, k, share, dots);
       } else {
-        DotFullBytes(quants, fetched, column, panel_bytes, inputs + group * kGroupSize, k, share, dots);
+        DotFullBytes(at, inputs + group * kGroupSize, k, share, dots);
       }
-      const uint8_t* scales = quants + quant_bytes + column * 2;
-      if constexpr (!kShares) FetchScales(fetched + quant_bytes + column * 2, panel_bytes);
-      AddGroup(args, scales, panel_bytes, row * num_groups + group, num_groups, dots, sums);
+      const int64_t scales_offset = quant_bytes + column * 2;
+      if constexpr (!kShares) FetchScales(at.ahead + scales_offset, panel_bytes);
+      AddGroup(args, at.quants + scales_offset, panel_bytes, row * num_groups + group, num_groups, dots, sums);
     }
     if constexpr (kType == WeightType::kInt8)
       ScaleChannels(panel + num_groups * group_bytes + column * 4, panel_bytes, sums);
@@ -162,8 +171,7 @@ struct Tile {
     return hn::BitCast(SignedByteTag(), hn::Set(IntTag(), four));
   }
 
-  static HWY_INLINE void DotNibbles(const uint8_t* quants, const uint8_t* fetched, int64_t column, int64_t panel_bytes,
-                                    const int8_t* inputs, int64_t stride, const Share& share,
+  static HWY_INLINE void DotNibbles(const GroupPosition& at, const int8_t* inputs, int64_t stride, const Share& share,
                                     IntVec (&dots)[kRows][kVecs]) {
     constexpr int64_t kSteps = kGroupSize / 8;
     const ByteTag d8;
@@ -171,14 +179,14 @@ struct Tile {
     const auto low_mask = hn::Set(d8, uint8_t{0x0f});
 #pragma GCC unroll 8
     for (int64_t step = 0; step < kSteps; ++step) {
-      if constexpr (kShares) FetchShare<kSteps>(quants, share, step);
+      if constexpr (kShares) FetchShare<kSteps>(at.quants, share, step);
       ByteVec low[kVecs];
       ByteVec high[kVecs];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        const int64_t offset = step * kStepBytes + column * 4 + Offset(v, 4, panel_bytes);
-        if constexpr (!kShares) Fetch(fetched + offset);
-        const auto both = hn::LoadU(d8, quants + offset);
+        const int64_t offset = step * kStepBytes + at.column * 4 + Offset(v, 4, at.panel_bytes);
+        if constexpr (!kShares) Fetch(at.ahead + offset);
+        const auto both = hn::LoadU(d8, at.quants + offset);
         low[v] = hn::And(both, low_mask);
         high[v] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, both))), low_mask);
       }
@@ -194,19 +202,18 @@ struct Tile {
     }
   }
 
-  static HWY_INLINE void DotFullBytes(const uint8_t* quants, const uint8_t* fetched, int64_t column,
-                                      int64_t panel_bytes, const int8_t* inputs, int64_t stride, const Share& share,
+  static HWY_INLINE void DotFullBytes(const GroupPosition& at, const int8_t* inputs, int64_t stride, const Share& share,
                                       IntVec (&dots)[kRows][kVecs]) {
     constexpr int64_t kSteps = kGroupSize / 4;
 #pragma GCC unroll 8
     for (int64_t step = 0; step < kSteps; ++step) {
-      if constexpr (kShares) FetchShare<kSteps>(quants, share, step);
+      if constexpr (kShares) FetchShare<kSteps>(at.quants, share, step);
       ByteVec weights[kVecs];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) {
-        const int64_t offset = step * kStepBytes + column * 4 + Offset(v, 4, panel_bytes);
-        if constexpr (!kShares) Fetch(fetched + offset);
-        weights[v] = hn::LoadU(ByteTag(), quants + offset);
+        const int64_t offset = step * kStepBytes + at.column * 4 + Offset(v, 4, at.panel_bytes);
+        if constexpr (!kShares) Fetch(at.ahead + offset);
+        weights[v] = hn::LoadU(ByteTag(), at.quants + offset);
       }
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
