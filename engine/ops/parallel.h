@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/math.h"
 #include "engine/tensor/buffer.h"
 
 namespace quire {
@@ -122,7 +123,7 @@ void Worker::ForChunks(int64_t count, int64_t chunk, Body&& body) {
     for (int64_t begin = 0; begin < count; begin += chunk) body(begin, std::min(begin + chunk, count));
     return;
   }
-  const int64_t num_chunks = (count + chunk - 1) / chunk;
+  const int64_t num_chunks = CeilDiv(count, chunk);
   const uint64_t parity = team_->barrier_round_.load(std::memory_order_relaxed) % 2;
   for (int64_t i = 0; i < num_threads; ++i) {
     const int64_t owner = (index_ + i) % num_threads;

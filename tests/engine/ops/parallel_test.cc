@@ -66,23 +66,21 @@ TEST_CASE("a thread that waits does not hold back the other's items") {
 }
 
 TEST_CASE("a parallel loop visits each item once and ends together, one loop after another") {
-  constexpr int64_t kMostItems = 100;
+  constexpr int64_t kMostItems = 1000;
   for (const int64_t num_threads : {1, 2, 3}) {
     ThreadTeam team(num_threads, 64);
     std::vector<std::atomic<int>> visits(kMostItems);
-    std::vector<int> expected(kMostItems);
     std::atomic<bool> all_as_expected{true};
     team.Run([&](Worker& worker) {
+      std::vector<int> expected(kMostItems);
       // Odd and even numbers of barriers, and fewer chunks than threads.
       for (int round = 0; round < 60; ++round) {
         const int64_t num_items = std::vector<int64_t>{kMostItems, 1, 0, 50, 2}[round % 5];
         worker.ForChunks(num_items, 7, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) ++visits[i];
         });
-        if (worker.index() == 0) {
-          for (int64_t i = 0; i < num_items; ++i) ++expected[i];
-          if (!std::equal(visits.begin(), visits.end(), expected.begin())) all_as_expected = false;
-        }
+        for (int64_t i = 0; i < num_items; ++i) ++expected[i];
+        if (!std::equal(visits.begin(), visits.end(), expected.begin())) all_as_expected = false;
         worker.Barrier();
         if (round % 3 == 0) worker.Barrier();
       }
